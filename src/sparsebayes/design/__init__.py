@@ -1,0 +1,47 @@
+"""Where Φ lives: one protocol, and a file for each kind of storage."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator
+
+from .dense import DenseDesign
+from .duplicates import representatives
+from .lazy import LazyDesign
+from .operator import OperatorDesign
+from .protocol import Design, HStack
+from .sparse import SparseDesign
+
+__all__ = [
+    "DenseDesign",
+    "Design",
+    "HStack",
+    "LazyDesign",
+    "OperatorDesign",
+    "SparseDesign",
+    "as_design",
+    "representatives",
+]
+
+
+def as_design(X: Any) -> Design:
+    """Return the design whose columns are those of ``X``.
+
+    Parameters
+    ----------
+    X : Design, ndarray, SciPy sparse array or LinearOperator
+        A design comes back as it is; nothing is copied where the storage allows it.
+    """
+    if isinstance(X, Design):
+        return X
+    if isinstance(X, np.ndarray):
+        return DenseDesign(X)
+    if issparse(X):
+        return SparseDesign(X)
+    if isinstance(X, LinearOperator):
+        return OperatorDesign(X)
+    raise TypeError(
+        f"X is of type {type(X).__name__}; expected a NumPy array, a SciPy sparse array, "
+        "a SciPy LinearOperator or a Design (np.asarray(X) turns most others into an array)"
+    )

@@ -1,0 +1,152 @@
+"""The protocol of a design: the handful of products with Φ in which the whole cost of learning lies."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sparsebayes.basis.base import Floats, Index, positions
+
+# Bytes of columns that a blockwise product holds at once.
+BLOCK_BYTES = 1 << 26
+
+
+class Design(ABC):
+    """The matrix Φ of M basis functions (columns) on N data (rows), wherever it lives.
+
+    A design must know its ``shape`` and be able to produce ``columns``; every other product has a blockwise
+    default in terms of these, to be overridden where the storage allows something faster. Results are float64
+    NumPy arrays that the caller may overwrite. Wherever an ``idx`` is taken it is any one-dimensional index:
+    a list, an array, a slice, a mask; order and repetitions are kept.
+    """
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """The numbers (N, M) of rows and columns."""
+
+    @abstractmethod
+    def columns(self, idx: Any) -> Floats:
+        """Return Φ[:, idx], a new (N, k) array."""
+
+    def matvec(self, w: ArrayLike, idx: Any) -> Floats:
+        """Return Φ[:, idx] w for weights (k,) or (k, T)."""
+        return self.columns(idx) @ np.asarray(w, dtype=np.float64)
+
+    def correlate(self, V: ArrayLike) -> Floats:
+        """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
+        V = np.asarray(V, dtype=np.float64)
+        result = np.empty((self.shape[1], *V.shape[1:]))
+        for block in self.blocks():
+            result[block] = self.columns(block).T @ V
+        return result
+
+    def gram(self, idx: Any, weights: ArrayLike | None = None) -> Floats:
+        """Return Φᵀ diag(weights) Φ[:, idx], (M, k); the weights (N,) may have any sign."""
+        columns = self.columns(idx)
+        if weights is not None:
+            columns *= self._row_weights(weights)[:, None]
+        return self.correlate(columns)
+
+    def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
+        """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
+        rows = None if weights is None else self._row_weights(weights)
+        result = np.empty(self.shape[1])
+        for block in self.blocks():
+            result[block] = weighted_squares(self.columns(block), rows)
+        return result
+
+    def extend(self, other: Design) -> Design:
+        """Return the design of these columns followed by those of ``other``."""
+        return HStack([self, other])
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield runs of columns, in order, each within a fixed budget of memory."""
+        n, m = self.shape
+        width = max(1, BLOCK_BYTES // (8 * max(n, 1)))
+        for start in range(0, m, width):
+            yield slice(start, min(start + width, m))
+
+    def _row_weights(self, weights: ArrayLike) -> Floats:
+        rows = np.asarray(weights, dtype=np.float64)
+        if rows.shape != (self.shape[0],):
+            raise ValueError(f"weights has shape {rows.shape}; expected ({self.shape[0]},), one per row")
+        return rows
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.shape[0]} rows, {self.shape[1]} columns>"
+
+
+def weighted_squares(columns: Floats, weights: Floats | None) -> Floats:
+    """Return Σ_n weights_n columns_nm² for every column m."""
+    if weights is None:
+        return np.einsum("nm,nm->m", columns, columns)
+    return weights @ np.square(columns)
+
+
+class HStack(Design):
+    """Several designs with the same rows, side by side.
+
+    Parameters
+    ----------
+    parts : sequence of Design
+        The designs from left to right; stacks among them are flattened.
+    """
+
+    def __init__(self, parts: Sequence[Design]) -> None:
+        flat: list[Design] = []
+        for part in parts:
+            if not isinstance(part, Design):
+                raise TypeError(f"a part is of type {type(part).__name__}; expected a Design (see as_design)")
+            flat.extend(part.parts if isinstance(part, HStack) else [part])
+        rows = {part.shape[0] for part in flat}
+        if len(rows) != 1:
+            raise ValueError(f"designs side by side have {sorted(rows)} rows; expected one common number")
+        self.parts = flat
+        self._ends = np.cumsum([part.shape[1] for part in flat])
+        self._shape = (rows.pop(), int(self._ends[-1]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers (N, M) of rows and columns."""
+        return self._shape
+
+    def _routes(self, idx: Any) -> Iterator[tuple[Design, Index, Index]]:
+        """Yield each part in use, where its columns go in the result, and their indices in the part."""
+        place = positions(idx, self._shape[1])
+        which = np.searchsorted(self._ends, place, side="right")
+        for p in np.unique(which):
+            part = self.parts[p]
+            where = np.flatnonzero(which == p)
+            yield part, where, place[where] - (self._ends[p] - part.shape[1])
+
+    def columns(self, idx: Any) -> Floats:
+        """Return Φ[:, idx], a new (N, k) array."""
+        routes = list(self._routes(idx))
+        if len(routes) == 1:
+            part, _, place = routes[0]
+            return part.columns(place)
+        result = np.empty((self._shape[0], sum(where.size for _, where, _ in routes)))
+        for part, where, place in routes:
+            result[:, where] = part.columns(place)
+        return result
+
+    def matvec(self, w: ArrayLike, idx: Any) -> Floats:
+        """Return Φ[:, idx] w for weights (k,) or (k, T)."""
+        w = np.asarray(w, dtype=np.float64)
+        result = np.zeros((self._shape[0], *w.shape[1:]))
+        for part, where, place in self._routes(idx):
+            result += part.matvec(w[where], place)
+        return result
+
+    def correlate(self, V: ArrayLike) -> Floats:
+        """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
+        return np.concatenate([part.correlate(V) for part in self.parts])
+
+    def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
+        """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
+        return np.concatenate([part.sqnorms(weights) for part in self.parts])

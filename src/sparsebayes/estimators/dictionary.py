@@ -1,0 +1,131 @@
+"""The dictionary of an estimator: basis functions on the training rows, and the intercept beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import clone
+
+from sparsebayes.basis import Basis, Bias, Functions, Linear
+from sparsebayes.basis.kernels import Kernel
+from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design, representatives
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# A dictionary larger than this is never held at once: its columns are made in blocks when they are needed.
+_DENSE_BYTES = 2**31
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Candidate functions and their values on the training rows.
+
+    Attributes
+    ----------
+    design : Design
+        Values on the training rows; the intercept's column, if any, is ``bias``.
+    functions : Functions or None
+        The functions without the intercept; None where the columns of X are the functions.
+    basis : Basis or None
+        Where the functions came from.
+    n_candidates : int
+        Number of functions without the intercept.
+    bias : int or None
+        Column of the intercept.
+    """
+
+    design: Design
+    functions: Functions | None
+    basis: Basis | None
+    n_candidates: int
+    bias: int | None
+
+    @classmethod
+    def build(cls, X: Any, basis: Basis | None, *, fit_intercept: bool, random_state: Any = None) -> Dictionary:
+        """Bind the basis to the training rows and add the intercept."""
+        functions = None if basis is None else basis.bind(X, random_state=random_state)
+        design = as_design(X) if functions is None else _evaluate(functions, X)
+        m = design.shape[1]
+        if not fit_intercept:
+            return cls(design, functions, basis, m, None)
+        return cls(design.extend(_ones(design.shape[0])), functions, basis, m, m)
+
+    @property
+    def eligible(self) -> NDArray[np.bool_]:
+        """Functions that are not an exact copy of an earlier one."""
+        return representatives(self.design) == np.arange(self.design.shape[1])
+
+    def constant(self) -> int | None:
+        """Column of a constant function: the intercept, or a Bias in the basis."""
+        if self.bias is not None or self.functions is None:
+            return self.bias
+        kinds = [spec["kind"] for spec in self.functions.specifications()]
+        return kinds.index(Bias.kind) if Bias.kind in kinds else None
+
+    def position(self, column: Index) -> Index:
+        """Number of a candidate without the intercept, from its column."""
+        return column if self.bias is None else column - (column > self.bias)
+
+    def extend(self, X: Any, centres: Array) -> Dictionary:
+        """Add functions of the same kernel at new centres."""
+        if not isinstance(self.basis, Kernel) or self.functions is None:
+            raise ValueError(
+                "generated candidates need a basis with centres, such as RBF(2.5); "
+                f"got basis={self.basis!r}"
+            )
+        fresh = clone(self.basis).set_params(centres=centres).bind(X)
+        return Dictionary(
+            self.design.extend(_evaluate(fresh, X)),
+            self.functions.join(fresh),
+            self.basis,
+            self.n_candidates + len(fresh),
+            self.bias,
+        )
+
+
+def kept_functions(dictionary: Dictionary, relevance: Index, with_bias: bool, n_features: int) -> Functions | None:
+    """Bind the kept functions, the intercept last, for prediction; None if nothing was kept."""
+    parts = []
+    if len(relevance):
+        functions = dictionary.functions or Linear().bind(np.zeros((1, n_features)))
+        parts.append(functions.restrict(relevance))
+    if with_bias:
+        parts.append(Bias().bind(np.zeros((1, n_features))))
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else parts[0].join(parts[1])
+
+
+def evaluate_kept(functions: Functions | None, X: Any, linear: Index | None) -> Array:
+    """Values of the kept functions on new rows.
+
+    ``linear`` names the kept columns of X where these are the functions, so that sparse arrays and linear operators
+    need not be made dense.
+    """
+    if functions is None:
+        return np.zeros((X.shape[0], 0))
+    if linear is None:
+        return functions.evaluate(X)
+    values = as_design(X).columns(linear)
+    missing = len(functions) - len(linear)
+    return np.hstack([values, np.ones((X.shape[0], missing))])
+
+
+def is_operator(X: Any) -> bool:
+    """Whether X is a SciPy linear operator, which has no entries to validate."""
+    return isinstance(X, LinearOperator)
+
+
+def _evaluate(functions: Functions, X: Array) -> Design:
+    if 8 * X.shape[0] * len(functions) > _DENSE_BYTES:
+        return LazyDesign(functions, X)
+    return DenseDesign(functions.evaluate(X))
+
+
+def _ones(n: int) -> Design:
+    return DenseDesign(np.ones((n, 1)))

@@ -1,0 +1,80 @@
+"""Targets in natural units: centred, and scaled so that nothing depends on what they are measured in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.inference import Certificate, Record
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """Affine map between the targets as given and as fitted, ``y = offset + scale * t``, one entry per target."""
+
+    offset: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, y: Array, weights: Array, *, centre: bool, fixed_noise: Array | None, shared: bool) -> TargetScale:
+        """Measure the targets, (N, T).
+
+        Scales are powers of two, so that scaling rounds nothing.  Several targets that share their precisions are
+        brought to one noise level: to unit variance where the noise is learned, to equal noise where it is given.
+        """
+        offset = np.average(y, axis=0, weights=weights) if centre else np.zeros(y.shape[1])
+        residual = y - offset
+        largest = np.max(np.abs(residual), axis=0)
+        # What is left of a constant target after centring is rounding error.
+        rounding = 4.0 * np.finfo(float).eps * np.max(np.abs(y), axis=0)
+        largest = np.where(largest <= rounding, 0.0, largest)
+        unit = np.where(largest > 0.0, largest, 1.0)
+        rms = unit * np.sqrt(np.average((residual / unit) ** 2, axis=0, weights=weights))
+        scale = np.where(largest > 0.0, rms, np.maximum(rounding, np.finfo(float).tiny**0.25))
+        if shared and fixed_noise is None:
+            return cls(offset, scale)
+        if shared:
+            sigma = np.sqrt(fixed_noise)
+            scale = sigma * (np.max(scale) / np.max(sigma))
+            return cls(offset, scale)
+        return cls(offset, 2.0 ** np.round(np.log2(scale)))
+
+    def apply(self, y: Array) -> Array:
+        """Targets as fitted; a constant target becomes exactly zero."""
+        t = (y - self.offset) / self.scale
+        constant = np.max(np.abs(y - self.offset), axis=0) <= 4.0 * np.finfo(float).eps * np.max(np.abs(y), axis=0)
+        return np.where(constant, 0.0, t)
+
+    def part(self, columns: list[int]) -> TargetScale:
+        """The map of some of the targets."""
+        return TargetScale(self.offset[columns], self.scale[columns])
+
+    def evidence_shift(self, n: float) -> float:
+        """What the log evidence of the targets as given is above that of the targets as fitted."""
+        return -n * float(np.sum(np.log(self.scale)))
+
+    def restore_certificate(self, certificate: Certificate, n: float) -> Certificate:
+        """Certificate in the units of the targets as given."""
+        shift = self.evidence_shift(n)
+        return replace(
+            certificate,
+            log_evidence=certificate.log_evidence + shift,
+            objective=certificate.objective + shift,
+        )
+
+    def restore_history(self, history: list[Record], n: float) -> list[Record]:
+        """History in the units of the targets as given (of the first of several that share a support)."""
+        shift, square = self.evidence_shift(n), float(self.scale[0] ** 2)
+        return [
+            replace(
+                record,
+                evidence=record.evidence + shift,
+                objective=record.objective + shift,
+                noise_variance=record.noise_variance * square,
+            )
+            for record in history
+        ]

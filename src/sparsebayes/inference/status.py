@@ -1,0 +1,57 @@
+"""What is reported of a fit: how it ended, and what each move did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Status(Enum):
+    """How a fit ended; the value is a sentence with the remedy where one is needed."""
+
+    CONVERGED = "Converged: no single move would raise the objective by more than tol."
+    EMPTY = "Converged to an empty model: no function raises the evidence; the intercept alone predicts."
+    CONSTANT = "The targets are constant: the intercept alone predicts, without noise."
+    MAX_ITER = "Stopped at max_iter moves before convergence: raise max_iter, raise tol, or fix noise_variance."
+    NOISE_FLOOR = (
+        "Converged, but the noise variance ran to its floor: the functions can reproduce the targets exactly, so the "
+        "data do not determine the noise; fix noise_variance or use fewer functions."
+    )
+    INTERRUPTED = "Interrupted: the model is the last complete state; fit again to continue to convergence."
+
+    @property
+    def converged(self) -> bool:
+        """Whether the search ended at a local maximum."""
+        return self not in (Status.MAX_ITER, Status.INTERRUPTED)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One entry of ``history_``.
+
+    Attributes
+    ----------
+    start : int
+        Which start this belongs to; the objective never falls within one start.
+    move : str
+        ``"add"``, ``"reestimate"``, ``"delete"``, ``"sweep"`` (several re-estimations at once) or ``"noise"``.
+    function : int
+        Index of the function moved; -1 for a sweep or the noise.
+    n_moves : int
+        How many single moves the entry stands for (a noise update counts none).
+    evidence, objective : float
+        Log evidence and objective after the move.
+    n_active : int
+        Functions in the model after the move.
+    noise_variance : float
+        Noise variance after the move.
+    """
+
+    start: int
+    move: str
+    function: int
+    n_moves: int
+    evidence: float
+    objective: float
+    n_active: int
+    noise_variance: float

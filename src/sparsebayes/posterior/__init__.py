@@ -1,0 +1,5 @@
+"""Posterior and predictive distributions."""
+
+from .gaussian import GaussianPosterior
+
+__all__ = ["GaussianPosterior"]

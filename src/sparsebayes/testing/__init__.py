@@ -1,0 +1,1 @@
+"""Conformance suites that a new design, likelihood or solver inherits."""
