@@ -9,7 +9,7 @@ True
 
 from sparsebayes import basis, datasets
 from sparsebayes._version import __version__
-from sparsebayes.estimators import RVR, SparseBayesRegressor
+from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.inference import Sequential
 
-__all__ = ["RVR", "Sequential", "SparseBayesRegressor", "__version__", "basis", "datasets"]
+__all__ = ["RVC", "RVR", "Sequential", "SparseBayesClassifier", "SparseBayesRegressor", "__version__", "basis", "datasets"]

@@ -1,5 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
+from .classifiers import RVC, SparseBayesClassifier
 from .regressors import RVR, SparseBayesRegressor
 
-__all__ = ["RVR", "SparseBayesRegressor"]
+__all__ = ["RVC", "RVR", "SparseBayesClassifier", "SparseBayesRegressor"]

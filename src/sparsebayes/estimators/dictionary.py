@@ -71,13 +71,14 @@ class Dictionary:
         """Number of a candidate without the intercept, from its column."""
         return column if self.bias is None else column - (column > self.bias)
 
-    def extend(self, X: Any, centres: Array) -> Dictionary:
-        """Add functions of the same kernel at new centres."""
+    def generate(self, X: Any, kept: list[int], candidates: Any, rng: np.random.Generator) -> Dictionary:
+        """Add functions of the same kernel at centres that ``candidates(centres of the kept functions, rng)`` makes."""
         if not isinstance(self.basis, Kernel) or self.functions is None:
             raise ValueError(
-                "generated candidates need a basis with centres, such as RBF(2.5); "
-                f"got basis={self.basis!r}"
+                f"generated candidates need a basis with centres, such as RBF(2.5); got basis={self.basis!r}"
             )
+        places = self.position(np.array([k for k in kept if k != self.bias], dtype=np.intp))
+        centres = np.asarray(candidates(self.functions.restrict(places).centres, rng), dtype=np.float64)
         fresh = clone(self.basis).set_params(centres=centres).bind(X)
         return Dictionary(
             self.design.extend(_evaluate(fresh, X)),

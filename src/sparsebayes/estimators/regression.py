@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes.basis import Functions
 from sparsebayes.estimators.dictionary import Dictionary, kept_functions
 from sparsebayes.estimators.targets import TargetScale
-from sparsebayes.inference import Certificate, Record, Result, Sequential, Settings, Status, run
+from sparsebayes.estimators.task import Task, warn_unconverged
+from sparsebayes.inference import Certificate, Record, Result, Status
 from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.run import run
 from sparsebayes.posterior import GaussianPosterior
 
 Array = NDArray[np.float64]
@@ -22,20 +21,12 @@ Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Task:
-    """Everything that a fit needs, validated."""
+class Targets:
+    """Targets of a regression and what is asked of them."""
 
-    X: Any
     y: Array
-    weights: Array
     noise_variance: Array | None
     shared_support: bool
-    fit_intercept: bool
-    solver: Sequential
-    tol: float
-    max_iter: int
-    random_state: int | np.random.RandomState | None
-    verbose: int
 
 
 @dataclass(frozen=True)
@@ -63,52 +54,45 @@ class RegressionFit:
     n_iter: list[int]
 
 
-def fit_regression(task: Task, dictionary: Dictionary) -> RegressionFit:
+def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> RegressionFit:
     """Fit the targets, together where they share a support and one by one otherwise."""
-    n_targets = task.y.shape[1]
+    n_targets = targets.y.shape[1]
     scale = TargetScale.of(
-        task.y,
+        targets.y,
         task.weights,
         centre=task.fit_intercept,
-        fixed_noise=task.noise_variance,
-        shared=task.shared_support and n_targets > 1,
+        fixed_noise=targets.noise_variance,
+        shared=targets.shared_support and n_targets > 1,
     )
-    groups = [list(range(n_targets))] if task.shared_support else [[k] for k in range(n_targets)]
+    groups = [list(range(n_targets))] if targets.shared_support else [[k] for k in range(n_targets)]
     eligible = dictionary.eligible
     fits: list[tuple[Dictionary, Result, TargetScale]] = []
     for group in groups:
         part = scale.part(group)
-        fits.append((*_solve(task, dictionary, eligible, part.apply(task.y[:, group]), part, group), part))
-    _warn([result.status for _, result, _ in fits])
+        fixed = targets.noise_variance
+        noise = None if fixed is None else float(fixed[group[0]] / part.scale[0] ** 2)
+        fits.append((*_solve(task, dictionary, eligible, part.apply(targets.y[:, group]), noise), part))
+    warn_unconverged([result.status for _, result, _ in fits])
     return _collect(task, fits)
 
 
 def _solve(
-    task: Task, dictionary: Dictionary, eligible: NDArray[np.bool_], t: Array, scale: TargetScale, group: list[int]
+    task: Task, dictionary: Dictionary, eligible: NDArray[np.bool_], t: Array, noise: float | None
 ) -> tuple[Dictionary, Result]:
     """Run the solver on one problem; the dictionary comes back with the functions generated on the way."""
-    fixed = None if task.noise_variance is None else float(task.noise_variance[group[0]] / scale.scale[0] ** 2)
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
-    current = [dictionary]
+    generate = task.solver.candidates
+    current = dictionary
 
     def grow(kept: list[int], rng: np.random.Generator) -> GaussianProblem:
-        now = current[0]
-        places = now.position(np.array([k for k in kept if k != now.bias], dtype=np.intp))
-        centres = now.functions.restrict(places).centres if now.functions is not None else None
-        current[0] = now.extend(task.X, task.solver.candidates(centres, rng))  # type: ignore[misc]
-        return GaussianProblem(current[0].design, t, task.weights, current[0].eligible, bias)
+        nonlocal current
+        current = current.generate(task.X, kept, generate, rng)
+        return GaussianProblem(current.design, t, task.weights, current.eligible, bias)
 
-    settings = Settings(
-        tol=task.solver.tol or task.tol,
-        max_iter=task.solver.max_iter or task.max_iter,
-        noise_variance=fixed,
-        grow=grow if task.solver.candidates is not None else None,
-        observe=_progress(task.verbose),
-    )
-    seed = task.solver.random_state if task.solver.random_state is not None else task.random_state
+    settings = task.settings(noise_variance=noise, grow=None if generate is None else grow)
     problem = GaussianProblem(dictionary.design, t, task.weights, eligible, bias)
-    result = run(problem, task.solver, settings, _generator(seed))
-    return current[0], result
+    result = run(problem, task.solver, settings, task.generator())
+    return current, result
 
 
 def _collect(task: Task, fits: list[tuple[Dictionary, Result, TargetScale]]) -> RegressionFit:
@@ -152,32 +136,3 @@ def _target_fits(result: Result, scale: TargetScale, place: dict[int, int]) -> l
         columns = np.array(active.indices, dtype=np.intp)[order]
         fits.append(TargetFit(columns, active.alpha[order] / unit**2, posterior))
     return fits
-
-
-def _warn(statuses: list[Status]) -> None:
-    for status in statuses:
-        if status is Status.MAX_ITER or status is Status.INTERRUPTED:
-            warnings.warn(status.value, ConvergenceWarning, stacklevel=4)
-
-
-def _progress(verbose: int) -> Any:
-    if not verbose:
-        return None
-    count = 0
-
-    def report(record: Record) -> None:
-        nonlocal count
-        count += 1
-        if verbose > 1 or count % 50 == 0:
-            print(
-                f"start {record.start}  {record.move:<10}  functions {record.n_active:4d}  "
-                f"objective {record.objective:.4f}"
-            )
-
-    return report
-
-
-def _generator(random_state: int | np.random.RandomState | None) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31))
-    return np.random.default_rng(random_state)

@@ -34,7 +34,7 @@ class TargetScale:
         largest = np.where(largest <= rounding, 0.0, largest)
         unit = np.where(largest > 0.0, largest, 1.0)
         rms = unit * np.sqrt(np.average((residual / unit) ** 2, axis=0, weights=weights))
-        scale = np.where(largest > 0.0, rms, np.maximum(rounding, np.finfo(float).tiny**0.25))
+        scale = np.where(largest > 0.0, rms, np.maximum(rounding, np.finfo(float).tiny ** 0.25))
         if shared and fixed_noise is None:
             return cls(offset, scale)
         if shared:

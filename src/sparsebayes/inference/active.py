@@ -17,12 +17,20 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-from sparsebayes.inference.evidence import Array, gaussian_log_likelihood, log_evidence
-from sparsebayes.inference.problem import Index, Problem
+from sparsebayes.inference.evidence import Array, Statistics, leave_one_out, log_evidence
+from sparsebayes.inference.interface import Active
+from sparsebayes.inference.problem import Problem
+from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
 # A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
 # rounding error, and normalising it would fill U with noise.
 _IN_SPAN = 1e-13
+# A candidate whose s is below this fraction of β‖φ‖² lies in the span of the model up to rounding: s, and with it the
+# gain, has no correct digit.
+_RESOLVED = 1e-14
+# Exact refresh after this many rank-one updates, or as soon as the drift check says so.
+_REFRESH_EVERY = 50
+_DRIFT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class SmallPosterior:
         return cls(mean, root, root @ root.T, log_det, residual)
 
 
-class ActiveSet:
+class ActiveSet(Active):
     """Posterior of the functions in the model, and S and Q of all functions.
 
     Attributes
@@ -93,6 +101,10 @@ class ActiveSet:
         active.indices, active.alpha = list(indices), alpha.copy()
         active.rebuild()
         return active
+
+    def recompute(self) -> ActiveSet:
+        """The same model from scratch."""
+        return ActiveSet.from_model(self.problem, self.indices, self.alpha, self.beta)
 
     def copy(self) -> ActiveSet:
         """Independent copy on the same problem."""
@@ -135,7 +147,9 @@ class ActiveSet:
         beta = self.beta if beta is None else beta
         return SmallPosterior.solve(self.R, self.z, self.rest, alpha, beta)
 
-    def evidence(self, post: SmallPosterior | None = None, alpha: Array | None = None, beta: float | None = None) -> float:
+    def evidence(
+        self, post: SmallPosterior | None = None, alpha: Array | None = None, beta: float | None = None
+    ) -> float:
         """Log evidence of the model, at the given hyperparameters or at the current ones."""
         post = self.posterior(alpha, beta) if post is None else post
         alpha = self.alpha if alpha is None else alpha
@@ -145,29 +159,29 @@ class ActiveSet:
         return log_evidence(fit, post.mean, alpha, post.log_det_precision, targets)
 
     def leave_one_out(self) -> tuple[Array, Array]:
-        r"""``s`` and mean ``q²`` of the functions in the model, each with itself left out (T&F eq. 23).
-
-        :math:`s = \gamma/\Sigma_{jj}` and :math:`q = \mu_j/\Sigma_{jj}`; where :math:`\gamma` is small the
-        difference :math:`1-\alpha\Sigma` has lost its digits, and S from the data side is used instead.
-        """
-        diag = np.diagonal(self.covariance)
-        gamma = self.well_determined
-        sharp = gamma > 0.5
-        S = np.where(sharp, 0.0, np.maximum(self.S[self.indices], 0.0))
-        shrink = np.maximum(1.0 - S / self.alpha, 0.25)  # S/α = γ ≤ ½ here, but for rounding
-        s = np.where(sharp, gamma / diag, S / shrink)
-        q = np.where(sharp[:, None], self.mean / diag[:, None], self.Q[self.indices] / shrink[:, None])
+        """``s`` and mean ``q²`` of the functions in the model, each with itself left out."""
+        variance = np.diagonal(self.covariance)
+        s, q = leave_one_out(self.alpha, variance, self.mean, self.S[self.indices], self.Q[self.indices])
         return s, np.mean(q**2, axis=1)
 
-    def statistics(self) -> tuple[Array, Array, Array]:
-        """``alpha`` (inf outside the model), ``s`` and mean ``q²`` of all M functions."""
+    def statistics(self) -> Statistics:
+        """Statistics of all M functions."""
         alpha = np.full(self.problem.n_functions, np.inf)
         s = np.maximum(self.S, 0.0)
         q2 = np.mean(self.Q**2, axis=1)
+        movable = self.problem.eligible & (s > _RESOLVED * self.beta * self.problem.sqnorms)
         if self.size:
             alpha[self.indices] = self.alpha
             s[self.indices], q2[self.indices] = self.leave_one_out()
-        return alpha, s, q2
+            movable[self.indices] = True
+        return Statistics(alpha, s, q2, movable)
+
+    def condition_number(self) -> float:
+        """Of the posterior precision scaled to unit diagonal."""
+        if self.size == 0:
+            return 1.0
+        stacked = np.vstack([np.sqrt(self.beta) * self.R, np.diag(np.sqrt(self.alpha))])
+        return float(np.linalg.cond(stacked / np.linalg.norm(stacked, axis=0)) ** 2)
 
     # -- exact computation ---------------------------------------------------------------------------------
 
@@ -236,24 +250,34 @@ class ActiveSet:
         self.updates += 1
         return True
 
-    def reestimate(self, j: int, alpha: float) -> None:
+    def reestimate(self, j: int, alpha: float) -> bool:
         """Give the j-th function in the model another precision (T&F A.3)."""
         kappa = 1.0 / (self.covariance[j, j] + 1.0 / (alpha - self.alpha[j]))
         self._shift(j, kappa)
         self.alpha[j] = alpha
+        return True
 
-    def delete(self, j: int) -> None:
+    def delete(self, j: int) -> bool:
         """Take the j-th function out of the model (T&F A.4)."""
         self._shift(j, 1.0 / self.covariance[j, j])
         keep = [k for k in range(self.size) if k != j]
         self.covariance = self.covariance[np.ix_(keep, keep)]
         self.mean = self.mean[keep]
         self._drop([j])
+        return True
 
-    def restrict(self, keep: Index) -> None:
-        """Keep only these positions of the model, then refresh (several deletions at once)."""
-        self._drop(sorted(set(range(self.size)) - set(keep.tolist())))
-        self.refresh()
+    def sweep(self, alpha: Array, at_least: float) -> bool:
+        """Change all precisions together, if that gains ``at_least``."""
+        post = self.posterior(alpha)
+        if self.evidence(post, alpha) - self.evidence() < at_least:
+            return False
+        self.set_hyperparameters(alpha, self.beta, post)
+        return True
+
+    def maintain(self) -> None:
+        """Refresh exactly after many updates, or when they have drifted."""
+        if self.updates >= _REFRESH_EVERY or self.drift() > _DRIFT:
+            self.refresh()
 
     def extend(self, problem: Problem) -> None:
         """Continue on a larger dictionary whose first functions are the present ones."""

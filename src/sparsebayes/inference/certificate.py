@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.interface import Active
 from sparsebayes.inference.noise import NoiseProfile, noise_floor
 from sparsebayes.inference.sequential import score
 
@@ -70,21 +71,22 @@ class Certificate:
         return max(self.excluded_gain, self.kept_gain, self.noise_gain) <= self.tol
 
 
-def certify(model: ActiveSet, *, learn_noise: bool, tol: float, start: int) -> tuple[Certificate, ActiveSet]:
-    """Recompute the model on the data; return the certificate and the recomputed posterior."""
-    active = ActiveSet.from_model(model.problem, model.indices, model.alpha, model.beta)
-    scores = score(active)
+def certify(active: Active, *, learn_noise: bool, tol: float, start: int) -> Certificate:
+    """Certify a model that was just recomputed on the data."""
+    found = active.statistics()
+    scores = score(active, found)
     inside = scores.in_model
     log_evidence = active.evidence()
-    excluded, theta = _excluded(active, inside)
+    theta = np.where(found.movable & ~inside, found.q2 / np.where(found.s > 0.0, found.s, 1.0) - 1.0, -np.inf)
+    excluded = int(np.argmax(theta)) if np.any(np.isfinite(theta)) else -1
     with np.errstate(invalid="ignore"):
         shift = np.where(inside, np.abs(np.log(scores.best) - np.log(scores.alpha)), -1.0)
     kept = int(np.argmax(shift)) if active.size else -1
-    gradient, noise_gain = _noise(active) if learn_noise else (0.0, 0.0)
-    certificate = Certificate(
+    gradient, noise_gain, degenerate = _noise(active) if learn_noise else (0.0, 0.0, False)
+    return Certificate(
         log_evidence=log_evidence,
         objective=log_evidence,
-        excluded_theta=theta,
+        excluded_theta=float(theta[excluded]) if excluded >= 0 else -1.0,
         excluded_function=excluded,
         excluded_gain=float(np.max(scores.gain[~inside], initial=0.0)),
         kept_log_alpha=float(shift[kept]) if active.size else 0.0,
@@ -92,37 +94,19 @@ def certify(model: ActiveSet, *, learn_noise: bool, tol: float, start: int) -> t
         kept_gain=float(np.max(scores.gain[inside], initial=0.0)),
         noise_gradient=gradient,
         noise_gain=noise_gain,
-        condition_number=_condition(active),
-        noise_degenerate=learn_noise and _degenerate(active),
+        condition_number=active.condition_number(),
+        noise_degenerate=degenerate,
         start=start,
         tol=tol,
     )
-    return certificate, active
 
 
-def _excluded(active: ActiveSet, inside: np.ndarray) -> tuple[int, float]:
-    candidates = np.flatnonzero(active.problem.eligible & ~inside)
-    if len(candidates) == 0:
-        return -1, -1.0
-    S = np.maximum(active.S[candidates], np.finfo(float).eps * active.beta * active.problem.sqnorms[candidates])
-    theta = np.mean(active.Q[candidates] ** 2, axis=1) / S - 1.0
-    best = int(np.argmax(theta))
-    return int(candidates[best]), float(theta[best])
-
-
-def _noise(active: ActiveSet) -> tuple[float, float]:
-    profile, here = NoiseProfile.of(active), np.log(active.beta)
-    _, best = profile.maximum(here, -np.log(noise_floor(active)))
-    return abs(profile.slope(here)), best - profile.evidence(here)
-
-
-def _condition(active: ActiveSet) -> float:
-    if active.size == 0:
-        return 1.0
-    stacked = np.vstack([np.sqrt(active.beta) * active.R, np.diag(np.sqrt(active.alpha))])
-    return float(np.linalg.cond(stacked / np.linalg.norm(stacked, axis=0)) ** 2)
-
-
-def _degenerate(active: ActiveSet) -> bool:
+def _noise(active: Active) -> tuple[float, float, bool]:
+    """Gradient and gain of the noise, and whether the data determine it at all."""
+    if not isinstance(active, ActiveSet):
+        raise TypeError("only a Gaussian likelihood has a noise level")
+    profile, here = NoiseProfile.of(active), float(np.log(active.beta))
+    _, best = profile.maximum(here, -float(np.log(noise_floor(active))))
     left = active.problem.n_effective - float(np.sum(active.well_determined))
-    return 1.0 / active.beta <= 1.01 * noise_floor(active) or left < _DEGENERATE * active.problem.n_effective
+    degenerate = 1.0 / active.beta <= 1.01 * noise_floor(active) or left < _DEGENERATE * active.problem.n_effective
+    return abs(profile.slope(here)), best - profile.evidence(here), degenerate

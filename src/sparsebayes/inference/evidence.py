@@ -13,10 +13,32 @@ otherwise.  The dependence on a single :math:`\alpha` is :math:`\ell(\alpha)` of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What decides about every function.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (M,)
+        Present precisions, infinite outside the model.
+    s, q2 : ndarray of shape (M,)
+        Sparsity, and squared quality (mean over the targets), each function left out of the model itself (T&F eq. 23).
+    movable : ndarray of bool, shape (M,)
+        Functions in the model, and candidates that may enter and whose ``s`` is above rounding.
+    """
+
+    alpha: Array
+    s: Array
+    q2: Array
+    movable: NDArray[np.bool_]
 
 
 def log_evidence(
@@ -42,11 +64,6 @@ def log_evidence(
     return log_likelihood - 0.5 * penalty + 0.5 * n_targets * occam
 
 
-def gaussian_log_likelihood(residual_sumsq: float, beta: float, n: float) -> float:
-    r""":math:`\log \mathcal N(\mathbf t \mid \mathbf y, \beta^{-1}\mathbf I)` from the residual sum of squares."""
-    return 0.5 * n * (np.log(beta) - np.log(2.0 * np.pi)) - 0.5 * beta * residual_sumsq
-
-
 def contribution(alpha: Array, s: Array, q2: Array) -> Array:
     r"""Evidence :math:`\ell(\alpha)` that a function brings over leaving it out (T&F eq. 18).
 
@@ -62,3 +79,24 @@ def best_alpha(s: Array, q2: Array) -> Array:
     theta = q2 - s
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(theta > 0.0, s * (s / theta), np.inf)
+
+
+def leave_one_out(alpha: Array, variance: Array, mean: Array, S: Array, Q: Array) -> tuple[Array, Array]:
+    r"""``s`` and ``q`` of functions in the model, each with itself left out (T&F eq. 23).
+
+    :math:`s = \gamma/\Sigma_{jj}` and :math:`q = \mu_j/\Sigma_{jj}` with :math:`\gamma = 1-\alpha_j\Sigma_{jj}`; where
+    :math:`\gamma` is small that difference has lost its digits, and S and Q from the data side are used instead.
+
+    Parameters
+    ----------
+    alpha, variance, S : ndarray of shape (a,)
+        Precisions, posterior variances and sparsities.
+    mean, Q : ndarray of shape (a, T)
+        Posterior means and qualities.
+    """
+    gamma = 1.0 - alpha * variance
+    sharp = gamma > 0.5
+    S = np.where(sharp, 0.0, np.maximum(S, 0.0))
+    shrink = np.maximum(1.0 - S / alpha, 0.25)  # S/α = γ ≤ ½ here, but for rounding
+    s = np.where(sharp, gamma / variance, S / shrink)
+    return s, np.where(sharp[:, None], mean / variance[:, None], Q / shrink[:, None])

@@ -63,7 +63,7 @@ class NoiseProfile:
         """Best noise near the given one: ``(log beta, evidence)``, never worse than where it began."""
         low, high = log_beta - 6.0, min(log_beta + 6.0, log_beta_limit)
         found = minimize_scalar(lambda v: -self.evidence(v), bounds=(low, high), method="bounded")
-        best, value = float(found.x), -float(found.fun)
+        best, value = float(found["x"]), -float(found["fun"])
         here = self.evidence(log_beta)
         return (best, value) if value >= here else (log_beta, here)
 

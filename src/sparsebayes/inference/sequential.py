@@ -16,23 +16,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.evidence import Array, best_alpha, contribution
+from sparsebayes.inference.evidence import Array, Statistics, best_alpha, contribution
+from sparsebayes.inference.interface import Active
 from sparsebayes.inference.noise import maximise_noise, reestimate_noise
-from sparsebayes.inference.problem import Problem
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
 NOISES = ("starts", "schedule")
+REFUSED = "refused"
 
 # Gains closer than this (relative) are a tie, which goes to the lowest index: which of two equal functions is kept
 # must not depend on rounding.
 _TIE = 1e-10
-# A candidate whose s is below this fraction of β‖φ‖² lies in the span of the model up to rounding: s, and with it
-# the gain, has no correct digit.
-_RESOLVED = 1e-14
-# Exact refresh after this many rank-one updates, or as soon as the drift check says so.
-_REFRESH_EVERY = 50
-_DRIFT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -49,22 +44,30 @@ class Info:
 class State:
     """What is carried from step to step."""
 
-    active: ActiveSet
+    active: Active
     learn_noise: bool
     evidence: float
     rng: np.random.Generator
     since_noise: int = 0
     position: int = 0
-    in_span: set[int] = field(default_factory=set)
+    refused: set[int] = field(default_factory=set)
+    settled: bool = False
+
+    @property
+    def gaussian(self) -> ActiveSet:
+        """The model, where it has a noise level."""
+        if not isinstance(self.active, ActiveSet):
+            raise TypeError("only a Gaussian likelihood has a noise level")
+        return self.active
 
     def copy(self) -> State:
         """Independent copy on the same problem."""
-        return replace(self, active=self.active.copy(), in_span=set(self.in_span))
+        return replace(self, active=self.active.copy(), refused=set(self.refused))
 
 
 @dataclass(frozen=True)
 class Scores:
-    """For every function: its best precision, and what moving there would gain."""
+    """For every function: its precision, the best one, and what moving there would gain."""
 
     alpha: Array
     best: Array
@@ -81,14 +84,16 @@ class Scores:
         return self.in_model != np.isfinite(self.best)
 
 
-def score(active: ActiveSet) -> Scores:
+def score(active: Active, found: Statistics | None = None) -> Scores:
     """Gain of the best move of every function (T&F eqs 18, 20, 21); candidates that may not enter gain nothing."""
-    alpha, s, q2 = active.statistics()
+    found = active.statistics() if found is None else found
+    best, gain = _best_moves(found.alpha, found.s, found.q2, active.problem.n_targets)
+    return Scores(found.alpha, best, np.where(found.movable, gain, 0.0))
+
+
+def _best_moves(alpha: Array, s: Array, q2: Array, n_targets: int) -> tuple[Array, Array]:
     best = best_alpha(s, q2)
-    gain = active.problem.n_targets * (contribution(best, s, q2) - contribution(alpha, s, q2))
-    resolved = s > _RESOLVED * active.beta * active.problem.sqnorms
-    may_move = (active.problem.eligible & resolved) | np.isfinite(alpha)
-    return Scores(alpha, best, np.where(may_move, gain, 0.0))
+    return best, n_targets * (contribution(best, s, q2) - contribution(alpha, s, q2))
 
 
 class Sequential(BaseEstimator):
@@ -106,7 +111,9 @@ class Sequential(BaseEstimator):
     noise_every : int
         Moves between two noise updates of the paper's schedule.
     noise_fractions : tuple of float
-        Noise levels of the further starts, as fractions of the targets' variance.
+        Noise levels of the further starts, as fractions of the targets' variance; each continues from the best model.
+    noise_fresh : float or None
+        Noise level of one last start from an empty model, made where the best model is small.
     sweeps : bool
         Re-estimate all precisions together once no addition or deletion pays.
     candidates : callable, optional
@@ -127,6 +134,7 @@ class Sequential(BaseEstimator):
         noise: str = "starts",
         noise_every: int = 5,
         noise_fractions: tuple[float, ...] = (0.1, 0.05, 0.03),
+        noise_fresh: float | None = 0.01,
         sweeps: bool = True,
         candidates: Callable[[Array, np.random.Generator], Array] | None = None,
         rounds: int = 10,
@@ -140,6 +148,7 @@ class Sequential(BaseEstimator):
         self.noise = noise
         self.noise_every = noise_every
         self.noise_fractions = noise_fractions
+        self.noise_fresh = noise_fresh
         self.sweeps = sweeps
         self.candidates = candidates
         self.rounds = rounds
@@ -155,6 +164,11 @@ class Sequential(BaseEstimator):
         """Noise levels, as fractions of the targets' variance, from which the search is begun again."""
         return tuple(self.noise_fractions) if self.noise == "starts" else ()
 
+    @property
+    def fresh_start(self) -> float | None:
+        """Noise level, as a fraction, of the start from an empty model that is made while models are small."""
+        return self.noise_fresh if self.noise == "starts" else None
+
     def check(self) -> None:
         """Raise where a setting is out of range."""
         for name, value, known in (
@@ -164,39 +178,43 @@ class Sequential(BaseEstimator):
         ):
             if value not in known:
                 raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
-        fractions = tuple(self.noise_fractions)
+        fractions = (*self.noise_fractions, *(() if self.noise_fresh is None else (self.noise_fresh,)))
         if not all(0.0 < f < 1.0 for f in fractions):
-            raise ValueError(f"noise_fractions={fractions!r}: expected numbers between 0 and 1")
+            raise ValueError(f"noise_fractions and noise_fresh are {fractions!r}: expected numbers between 0 and 1")
         for name in ("noise_every", "rounds"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r}: expected a positive integer")
 
-    def init(self, problem: Problem, noise_variance: float, learn_noise: bool, rng: np.random.Generator) -> State:
-        """Empty model at the given noise variance."""
-        active = ActiveSet(problem, 1.0 / noise_variance)
+    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
+        """Begin from these functions, usually none."""
         return State(active, learn_noise, active.evidence(), rng)
 
     def step(self, state: State, tol: float) -> Info | None:
         """Make one move; None when no move gains more than ``tol``."""
         active = state.active
-        if active.updates >= _REFRESH_EVERY or active.drift() > _DRIFT:
-            active.refresh()
+        active.maintain()
         if state.learn_noise and state.since_noise >= self.noise_every:
             state.since_noise = 0
-            gain = reestimate_noise(active)
-            if gain > 0.0:
-                return self._done(state, Info("noise", gain=gain))
+            if reestimate_noise(state.gaussian) > 0.0:
+                return self._done(state, "noise")
+        if active.settle_first and self.sweeps:
+            info = self._settle(state, tol)
+            if info is not None:
+                return info
         scores = score(active)
-        if state.in_span:
-            scores.gain[list(state.in_span)] = 0.0
+        if state.refused:
+            scores.gain[list(state.refused)] = 0.0
         first = self._first(state, scores)
         choice = self._select(state, scores, tol) if first is None else first
-        if choice is not None:
-            settled = not np.any(scores.structural & (scores.gain > tol))
-            if self.sweeps and settled and active.size > 1:
-                return self._sweep(state, scores, choice, tol)
-            return self._move(state, scores, choice)
-        return self._finish(state, scores, tol)
+        if choice is None:
+            return self._finish(state, scores, tol)
+        settled = not np.any(scores.structural & (scores.gain > tol))
+        if self.sweeps and settled and active.size > 1:
+            here = np.array(active.indices)
+            info = self._sweep(state, scores.best[here], scores.gain[here], tol)
+            if info is not None:
+                return info
+        return self._move(state, scores, choice)
 
     # -- which move ----------------------------------------------------------------------------------------
 
@@ -224,47 +242,52 @@ class Sequential(BaseEstimator):
 
     def _move(self, state: State, scores: Scores, i: int) -> Info:
         """One addition, deletion or re-estimation (T&F steps 6-8)."""
-        active, gain = state.active, float(scores.gain[i])
-        if not scores.in_model[i]:
-            if not active.add(i, float(scores.best[i])):
-                state.in_span.add(i)
-                return Info("refused", i)
-            kind = "add"
-        elif np.isfinite(scores.best[i]):
-            active.reestimate(active.indices.index(i), float(scores.best[i]))
-            kind = "reestimate"
-        else:
-            active.delete(active.indices.index(i))
-            state.in_span.clear()
-            kind = "delete"
-        return self._done(state, Info(kind, i, 1, gain))
-
-    def _sweep(self, state: State, scores: Scores, i: int, tol: float) -> Info:
-        """Re-estimate every precision that gains, together; fall back to the single move if that ascends less."""
         active = state.active
-        here = np.array(active.indices)
-        changed = (scores.gain[here] > tol) & np.isfinite(scores.best[here])
-        alpha = np.where(changed, scores.best[here], active.alpha)
-        post = active.posterior(alpha)
-        gain = active.evidence(post, alpha) - active.evidence()
-        if np.sum(changed) < 2 or gain < scores.gain[i]:
-            return self._move(state, scores, i)
-        active.set_hyperparameters(alpha, active.beta, post)
-        return self._done(state, Info("sweep", n_moves=int(np.sum(changed)), gain=gain))
+        if not scores.in_model[i]:
+            kind, made = "add", active.add(i, float(scores.best[i]))
+        elif np.isfinite(scores.best[i]):
+            kind, made = "reestimate", active.reestimate(active.indices.index(i), float(scores.best[i]))
+        else:
+            kind, made = "delete", active.delete(active.indices.index(i))
+        if not made:
+            state.refused.add(i)
+            return Info(REFUSED, i)
+        return self._done(state, kind, i, 1)
+
+    def _settle(self, state: State, tol: float) -> Info | None:
+        """Re-estimate what is in the model without looking at the rest of the dictionary."""
+        active = state.active
+        if state.settled or active.size == 0:
+            return None
+        s, q2 = active.leave_one_out()
+        best, gain = _best_moves(active.alpha, s, q2, active.problem.n_targets)
+        info = self._sweep(state, best, gain, tol)
+        state.settled = info is None
+        return info
+
+    def _sweep(self, state: State, best: Array, gain: Array, tol: float) -> Info | None:
+        """Re-estimate every precision in the model that gains, together, if that gains as much as the best one alone."""
+        active = state.active
+        changed = (gain > tol) & np.isfinite(best)
+        if not np.any(changed):
+            return None
+        if not active.sweep(np.where(changed, best, active.alpha), float(np.max(gain[changed]))):
+            return None
+        return self._done(state, "sweep", n_moves=int(np.sum(changed)))
 
     def _finish(self, state: State, scores: Scores, tol: float) -> Info | None:
         """No move gains ``tol``: drop what has no relevance left, settle the noise, or declare convergence."""
-        active = state.active
-        idle = np.flatnonzero(scores.in_model & scores.structural & (scores.gain >= 0.0))
-        if len(idle):
-            return self._move(state, scores, int(idle[np.argmax(scores.gain[idle])]))
-        if state.learn_noise:
-            gain = maximise_noise(active)
-            if gain > tol:
-                return self._done(state, Info("noise", gain=gain))
+        idle = scores.in_model & scores.structural & (scores.gain >= 0.0)
+        idle[list(state.refused)] = False
+        if np.any(idle):
+            return self._move(state, scores, int(np.argmax(np.where(idle, scores.gain, -1.0))))
+        if state.learn_noise and maximise_noise(state.gaussian) > tol:
+            return self._done(state, "noise")
         return None
 
-    def _done(self, state: State, info: Info) -> Info:
-        state.since_noise += info.n_moves
-        state.evidence = state.active.evidence()
-        return info
+    def _done(self, state: State, kind: str, function: int = -1, n_moves: int = 0) -> Info:
+        before, state.evidence = state.evidence, state.active.evidence()
+        state.since_noise += n_moves
+        state.refused.clear()
+        state.settled = False
+        return Info(kind, function, n_moves, state.evidence - before)

@@ -1,5 +1,6 @@
 """Posterior and predictive distributions."""
 
+from .classes import ClassPosterior
 from .gaussian import GaussianPosterior
 
-__all__ = ["GaussianPosterior"]
+__all__ = ["ClassPosterior", "GaussianPosterior"]

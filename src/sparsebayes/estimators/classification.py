@@ -1,0 +1,87 @@
+"""Assembly of a classification fit: likelihood, dictionary, solver, and the results by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.basis import Functions
+from sparsebayes.estimators.dictionary import Dictionary, kept_functions
+from sparsebayes.estimators.task import Task, warn_unconverged
+from sparsebayes.inference import Result
+from sparsebayes.inference.laplace import LaplaceProblem
+from sparsebayes.inference.run import run
+from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
+from sparsebayes.posterior import ClassPosterior
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class ClassificationFit:
+    """What was learned: one posterior for coupled classes, or one for each class against the rest.
+
+    ``alpha`` has a row for each output, over the kept functions, the intercept last.
+    """
+
+    relevance: Index
+    with_bias: bool
+    functions: Functions | None
+    posteriors: list[ClassPosterior]
+    alpha: Array
+    weights: Array
+    results: list[Result]
+
+
+def fit_classification(task: Task, labels: Index, n_classes: int, dictionary: Dictionary, joint: bool) -> ClassificationFit:
+    """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest."""
+    eligible = dictionary.eligible
+    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
+    results = []
+    for likelihood in _likelihoods(labels, n_classes, task.weights, joint):
+        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias)
+        results.append(run(problem, task.solver, task.settings(), task.generator()))
+    warn_unconverged([result.status for result in results])
+    return _collect(task, dictionary, results)
+
+
+def _likelihoods(labels: Index, n_classes: int, weights: Array, joint: bool) -> list[Likelihood]:
+    if n_classes == 2:
+        return [Bernoulli(labels.astype(np.float64), weights)]
+    one_hot = np.eye(n_classes)[labels]
+    if joint:
+        return [Categorical(one_hot, weights)]
+    return [Bernoulli(one_hot[:, k], weights) for k in range(n_classes)]
+
+
+def _collect(task: Task, dictionary: Dictionary, results: list[Result]) -> ClassificationFit:
+    bias = dictionary.bias
+    split = [result.active.problem.split(result.active.indices) for result in results]
+    kept = {int(c) for columns, _ in split for c in columns}
+    with_bias = bias is not None and bias in kept
+    relevance = np.array(sorted(kept - {bias}), dtype=np.intp)
+    everything = np.append(relevance, bias) if with_bias else relevance
+    place = {int(c): k for k, c in enumerate(everything)}
+    posteriors, alphas, weights = [], [], []
+    for result, (columns, outputs) in zip(results, split, strict=True):
+        active = result.active
+        where = np.array([place[int(c)] for c in columns], dtype=np.intp)
+        order = np.lexsort((where, outputs))
+        n_outputs = active.problem.n_outputs
+        posterior = ClassPosterior(
+            where[order], outputs[order], n_outputs, active.mean[order], active.covariance[np.ix_(order, order)]
+        )
+        alpha = np.full((n_outputs, len(everything)), np.inf)
+        alpha[posterior.outputs, posterior.functions] = active.alpha[order]
+        weight = np.zeros((n_outputs, len(everything)))
+        weight[posterior.outputs, posterior.functions] = posterior.mean
+        posteriors.append(posterior)
+        alphas.append(alpha)
+        weights.append(weight)
+    functions = kept_functions(dictionary, relevance, with_bias, task.X.shape[1])
+    return ClassificationFit(
+        relevance, with_bias, functions, posteriors, np.vstack(alphas), np.vstack(weights), results
+    )

@@ -1,0 +1,218 @@
+"""Classifiers with scikit-learn's interface: ``SparseBayesClassifier`` for any dictionary, ``RVC`` for kernels."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from sparsebayes.basis import Basis
+from sparsebayes.estimators.classification import ClassificationFit, fit_classification
+from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
+from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
+from sparsebayes.estimators.validation import check_weights, choose
+from sparsebayes.inference import Sequential
+
+Array = NDArray[np.float64]
+
+_MULTI_CLASS = ("softmax", "ovr")
+
+
+class _Classifier(ClassifierMixin, Inputs):
+    """What the classifiers share; they differ in where their functions come from."""
+
+    multi_class: str
+    class_weight: dict[Any, float] | str | None
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn which functions stay, and their weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training inputs.
+        y : array-like of shape (n_samples,)
+            Labels of any one type.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of k is exactly k copies of the row; rows of weight zero are neither data nor centres.
+        """
+        choose("multi_class", self.multi_class, _MULTI_CLASS)
+        X, y = self._check_training(X, y)
+        check_classification_targets(y)
+        y = column_or_1d(y, warn=True)
+        weights = check_weights(sample_weight, X.shape[0])
+        self.classes_, labels = _encode(y, weights)
+        by_class = None if self.class_weight is None else compute_sample_weight(self.class_weight, y)
+        task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class)
+        fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
+        self._store(fit)
+        self._store_relevance(dictionary, fit.relevance, rows)
+        return self
+
+    def _store(self, fit: ClassificationFit) -> None:
+        self._functions = fit.functions
+        self._posteriors = fit.posteriors
+        self.relevance_functions_ = [] if fit.functions is None else fit.functions.specifications()
+        self.alpha_ = fit.alpha
+        self.coef_ = fit.weights[:, : len(fit.relevance)]
+        self.intercept_ = fit.weights[:, -1].copy() if fit.with_bias else np.zeros(len(fit.weights))
+        one = len(fit.results) == 1
+        covariances = [posterior.covariance for posterior in fit.posteriors]
+        self.sigma_ = covariances[0] if one else covariances
+        self.log_marginal_likelihood_ = float(sum(r.certificate.log_evidence for r in fit.results))
+        self.status_ = fit.results[0].status if one else [r.status for r in fit.results]
+        self.certificate_ = fit.results[0].certificate if one else [r.certificate for r in fit.results]
+        self.history_ = fit.results[0].history if one else [r.history for r in fit.results]
+        self.n_iter_ = max(r.n_iter for r in fit.results)
+
+    def decision_function(self, X: Any) -> Array:
+        """Outputs y(x): (n_samples,) for two classes, positive for the second, else (n_samples, n_classes)."""
+        values = self._values(X)
+        y = np.hstack([posterior.predict(values) for posterior in self._posteriors])
+        return y[:, 0] if len(self.classes_) == 2 else y
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable class."""
+        y = self.decision_function(X)
+        return self.classes_[(y > 0).astype(int) if y.ndim == 1 else np.argmax(y, axis=1)]
+
+    def predict_proba(self, X: Any, moderated: bool = True) -> Array:
+        """Class probabilities, (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New inputs.
+        moderated : bool
+            Integrate over the posterior of the weights (default), or plug its mode in.
+        """
+        values = self._values(X)
+        p = np.hstack([posterior.probabilities(values, moderated=moderated) for posterior in self._posteriors])
+        if len(self.classes_) == 2:
+            return np.hstack([1.0 - p, p])
+        total = p.sum(axis=1, keepdims=True)
+        # One against the rest: every probability can underflow at once, which says nothing about the class.
+        return np.where(total > 0.0, p / np.where(total > 0.0, total, 1.0), 1.0 / p.shape[1])
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of the class probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+def _encode(y: NDArray[Any], weights: Array) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Classes and their numbers; at least two must have data."""
+    classes, labels = np.unique(y, return_inverse=True)
+    present = np.unique(labels[weights > 0])
+    if len(present) < 2:
+        raise ValueError(
+            f"y has one class only ({classes[present[0]]!r} on the rows of positive weight): "
+            "a classifier needs at least 2 classes"
+        )
+    renumber = np.full(len(classes), -1, dtype=np.intp)
+    renumber[present] = np.arange(len(present))
+    return classes[present], renumber[labels]
+
+
+@document(SETTINGS, RESULTS)
+class SparseBayesClassifier(DictionaryInputs, _Classifier):
+    """Sparse Bayesian classification with any dictionary of functions.
+
+    Parameters
+    ----------
+    basis : Basis, optional
+        Where the functions come from, e.g. ``Linear() + RBF(2.5)``; None means that the columns of X are the functions.
+        X may then also be a SciPy sparse array or a ``LinearOperator``.
+
+    Notes
+    -----
+    ``relevance_`` holds columns of X for linear models, else places in the dictionary.  ``coef_`` of a linear model has
+    an entry for every column of X, zero where it was left out.
+
+    Examples
+    --------
+    >>> from sparsebayes import SparseBayesClassifier
+    >>> from sparsebayes.datasets import load
+    >>> X, y = load("iris", return_X_y=True)
+    >>> SparseBayesClassifier().fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        basis: Basis | None = None,
+        *,
+        fit_intercept: bool = True,
+        solver: str | Sequential = "sequential",
+        multi_class: str = "softmax",
+        class_weight: dict[Any, float] | str | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.basis = basis
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.multi_class = multi_class
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+@document(KERNEL, SETTINGS, RESULTS)
+class RVC(KernelInputs, _Classifier):
+    """Relevance vector classification, a drop-in for scikit-learn's ``SVC``.
+
+    Notes
+    -----
+    ``relevance_`` holds the training rows whose functions were kept, ``relevance_vectors_`` the rows themselves.
+
+    Examples
+    --------
+    >>> from sparsebayes import RVC
+    >>> from sparsebayes.datasets import load
+    >>> data = load("ripley_synth")
+    >>> train, test = data.train_idx, data.test_idx
+    >>> model = RVC(gamma=1 / 0.5**2).fit(data.data[train], data.target[train])
+    >>> model.score(data.data[test], data.target[test]) > 0.9
+    True
+    >>> len(model.relevance_) < 10
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        solver: str | Sequential = "sequential",
+        multi_class: str = "softmax",
+        class_weight: dict[Any, float] | str | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.multi_class = multi_class
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose

@@ -1,0 +1,105 @@
+"""Descriptions that several estimators share, so that each is written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T", bound=type)
+
+KERNEL = """
+    kernel : {"rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed"}, Basis or callable
+        Functions centred on the training rows.  A callable is ``k(X, Z)`` and returns the matrix of values.
+    gamma : {"scale", "auto"} or float
+        As in scikit-learn: ``exp(-gamma * ||x - x'||²)``; a paper's width r is ``gamma = 1 / r**2``.
+    degree, coef0 : int, float
+        Of ``"poly"`` and ``"sigmoid"``, as in scikit-learn."""
+
+SETTINGS = """
+    fit_intercept : bool
+        Let a constant function join the dictionary like any other; regression targets are centred first.
+    solver : {"sequential"} or a solver object
+        A solver object carries its own settings, which win over the estimator's.
+    likelihood : {"gaussian"}
+        Distribution of the targets (regression).
+    noise_variance : float, optional
+        A number fixes the noise variance; None learns it (regression).
+    shared_support : bool
+        With several targets: one set of functions, with common precisions in units of each target's standard
+        deviation, instead of independent models (regression).
+    multi_class : {"softmax", "ovr"}
+        With more than two classes: one joint model, or one against the rest for each (classification).
+    class_weight : dict or "balanced", optional
+        Weights of the classes, as in scikit-learn (classification).
+    tol : float
+        Converged means that no single move would raise the objective by more than this, in nats.
+    max_iter : int
+        Largest number of moves in one start.
+    random_state : int, optional
+        Seed for solvers and bases that draw at random.
+    verbose : int
+        1 prints progress, 2 every move."""
+
+RESULTS = """
+    Attributes
+    ----------
+    relevance_ : ndarray of int
+        The kept functions, sorted; the union over the targets or classes.
+    relevance_vectors_ : ndarray of shape (n_kept, n_features)
+        Their centres.
+    relevance_functions_ : list of dict
+        What they are, the intercept last.
+    coef_ : ndarray
+        Posterior mean weights, a row for each of several targets or classes (zero where one does without a function).
+    intercept_ : float or ndarray
+        Constant term.
+    alpha_, sigma_ : ndarray
+        Prior precisions and posterior covariance of the kept weights, in the order of ``relevance_``, the intercept
+        last where one is kept.  With several targets or classes ``alpha_`` has a row for each, infinite where one does
+        without a function; ``sigma_`` is then a list (independent models), each entry over the finite ``alpha_`` of its
+        row, or the joint covariance (softmax), over the finite ``alpha_`` in row order.
+    noise_variance_ : float or ndarray
+        Noise variance (regression).
+    classes_ : ndarray
+        Labels (classification).
+    log_marginal_likelihood_ : float
+        Log evidence, summed over independent models; Laplace's approximation in classification.
+    history_ : list of Record
+        One record per move; the function indices are those of the dictionary, the intercept's is its length.
+    n_iter_ : int
+        Moves of the winning start.
+    status_ : Status
+        How the search ended, in words.
+    certificate_ : Certificate
+        Proof of convergence, recomputed on the data.
+"""
+
+_REGRESSION = ("likelihood", "noise_variance", "noise_variance_", "shared_support")
+_CLASSIFICATION = ("multi_class", "class_weight", "classes_")
+
+
+def document(*sections: str) -> Callable[[T], T]:
+    """Insert the shared sections before the notes of a class's own description, leaving out what it has not got."""
+
+    def insert(cls: T) -> T:
+        own, notes, rest = (cls.__doc__ or "").partition("\n    Notes\n")
+        classifier = hasattr(cls, "predict_proba")
+        absent = _REGRESSION if classifier else _CLASSIFICATION
+        heading = "" if "Parameters\n" in own else "\n    Parameters\n    ----------"
+        text = "\n".join(_without(section, absent) for section in sections)
+        cls.__doc__ = f"{own.rstrip()}\n{heading}{text.lstrip() if not heading else text}\n{notes}{rest}"
+        return cls
+
+    return insert
+
+
+def _without(section: str, absent: tuple[str, ...]) -> str:
+    """Drop the entries with these names, each a line at the margin and the deeper lines below it."""
+    kept: list[str] = []
+    dropping = False
+    for line in section.split("\n"):
+        if line.startswith("    ") and not line.startswith("        "):
+            dropping = line.strip().split(" :")[0] in absent
+        if not dropping:
+            kept.append(line)
+    return "\n".join(kept)

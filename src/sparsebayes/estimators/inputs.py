@@ -1,0 +1,181 @@
+"""Where an estimator's functions come from: a dictionary, or a kernel on the training rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from sparsebayes.basis import Basis, Functions
+from sparsebayes.estimators.dictionary import Dictionary, evaluate_kept, is_operator
+from sparsebayes.estimators.kernels import resolve_kernel
+from sparsebayes.estimators.task import Task
+from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, resolve_solver
+from sparsebayes.inference import Sequential
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class Inputs(BaseEstimator, ABC):
+    """Validation of X, and the way from X to functions and back."""
+
+    fit_intercept: bool
+    solver: str | Sequential
+    tol: float
+    max_iter: int
+    random_state: int | np.random.RandomState | None
+    verbose: int
+    coef_: Array
+    n_features_in_: int
+    _functions: Functions | None
+
+    @abstractmethod
+    def _make_basis(self, X: Any, weights: Array) -> Basis | None:
+        """Basis for these training rows; None means the columns of X."""
+
+    @abstractmethod
+    def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        """Validate X and y of a fit; ``targets`` says what y may be."""
+
+    @abstractmethod
+    def _check_new(self, X: Any) -> Any:
+        """Validate X of a prediction."""
+
+    @abstractmethod
+    def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
+        """``relevance_`` and what goes with it, in terms of the rows or columns as given."""
+
+    def _prepare(
+        self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None, row_weight: Array | None = None
+    ) -> tuple[Task, Dictionary, NDArray[Any], Index]:
+        """Settings checked, rows of weight zero dropped, dictionary built: task, dictionary, targets, rows kept."""
+        check_positive("tol", self.tol)
+        check_positive("max_iter", self.max_iter, integer=True)
+        solver = resolve_solver(self.solver)
+        solver.check()
+        given = check_weights(sample_weight, X.shape[0])
+        weights = given if row_weight is None else given * row_weight
+        rows = np.flatnonzero(weights > 0)
+        if len(rows) < len(weights):
+            X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
+        basis = self._make_basis(X, given)
+        dictionary = Dictionary.build(X, basis, fit_intercept=self.fit_intercept, random_state=self.random_state)
+        task = Task(
+            X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose
+        )
+        return task, dictionary, y, rows
+
+    def _take(self, X: Any, rows: Index) -> Any:
+        """Rows of positive weight."""
+        return X[rows]
+
+    def _values(self, X: Any) -> Array:
+        """Values of the kept functions on new rows."""
+        check_is_fitted(self)
+        return evaluate_kept(self._functions, self._check_new(X), None)
+
+    def _centres(self, n_kept: int) -> Array:
+        """Centres of the kept functions without the intercept, NaN for a function that has none."""
+        if self._functions is None or self._functions.centres is None:
+            return np.full((n_kept, self.n_features_in_), np.nan)
+        return self._functions.centres[:n_kept]
+
+
+class DictionaryInputs(Inputs):
+    """Functions from a basis, or the columns of X."""
+
+    basis: Basis | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.basis is None
+        return tags
+
+    @property
+    def _accept_sparse(self) -> tuple[str, ...] | bool:
+        return ("csc", "csr") if self.basis is None else False
+
+    def _make_basis(self, X: Any, weights: Array) -> Basis | None:
+        if self.basis is not None and not isinstance(self.basis, Basis):
+            raise TypeError(f"basis={self.basis!r}: expected a Basis such as RBF(2.5), or None for the columns of X")
+        return self.basis
+
+    def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        if self.basis is None and is_operator(X):
+            y = np.asarray(y)
+            check_consistent_length(np.empty(X.shape[0]), y)
+            if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+                raise ValueError("y contains NaN or infinity")
+            self.n_features_in_ = X.shape[1]
+            return X, y
+        X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse=self._accept_sparse, **targets)
+        check_magnitude("X", X if isinstance(X, np.ndarray) else X.data)
+        return X, y
+
+    def _check_new(self, X: Any) -> Any:
+        if self.basis is None and is_operator(X):
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(f"X has {X.shape[1]} columns; the model was fitted on {self.n_features_in_}")
+            return X
+        return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse=self._accept_sparse)
+
+    def _take(self, X: Any, rows: Index) -> Any:
+        if is_operator(X):
+            raise ValueError("a sample_weight of zero needs the rows of X, which a LinearOperator does not give")
+        return super()._take(X, rows)
+
+    def _values(self, X: Any) -> Array:
+        check_is_fitted(self)
+        linear = self.relevance_ if self.basis is None else None
+        return evaluate_kept(self._functions, self._check_new(X), linear)
+
+    def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
+        self.relevance_ = relevance
+        if self.basis is None:
+            kept = self.coef_
+            self.coef_ = np.zeros((*kept.shape[:-1], self.n_features_in_))
+            self.coef_[..., relevance] = kept
+        else:
+            self.relevance_vectors_ = self._centres(len(relevance))
+
+
+class KernelInputs(Inputs):
+    """Kernel functions centred on the training rows."""
+
+    kernel: Any
+    gamma: str | float
+    degree: int
+    coef0: float
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _make_basis(self, X: Any, weights: Array) -> Basis:
+        return resolve_kernel(self.kernel, self.gamma, self.degree, self.coef0, X, weights)
+
+    def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        X, y = validate_data(self, X, y, dtype=np.float64, **targets)
+        check_magnitude("X", X)
+        if self._precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(f"a precomputed kernel must be square for fitting; X has shape {X.shape}")
+        return X, y
+
+    def _check_new(self, X: Any) -> Any:
+        return validate_data(self, X, reset=False, dtype=np.float64)
+
+    def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
+        functions = dictionary.functions
+        centre = relevance if functions is None else functions.rows[relevance]
+        self.relevance_ = centre if self._precomputed else np.where(centre >= 0, rows[centre], -1)
+        self.relevance_vectors_ = self._centres(len(relevance))

@@ -1,0 +1,87 @@
+"""What a solver may ask of the functions in the model, whatever the likelihood."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from sparsebayes.inference.evidence import Array, Statistics
+
+
+class Active(ABC):
+    """The functions in the model and their posterior: exact (``ActiveSet``) or by Laplace (``LaplaceActive``).
+
+    A move returns whether it was made; one that would not raise the objective is refused and changes nothing.
+
+    Attributes
+    ----------
+    problem : Problem or LaplaceProblem
+        The problem that is solved.
+    indices : list of int
+        Functions in the model.
+    alpha : ndarray of shape (a,)
+        Their precisions.
+    beta : float
+        Inverse noise variance; 1 where the likelihood has none.
+    mean, covariance : ndarray
+        Posterior of their weights.
+    settle_first : bool
+        Whether the precisions in the model are to be re-estimated before the dictionary is scored.
+    """
+
+    problem: Any
+    indices: list[int]
+    alpha: Array
+    beta: float
+    mean: Array
+    covariance: Array
+    settle_first: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of functions in the model."""
+        return len(self.indices)
+
+    @abstractmethod
+    def evidence(self) -> float:
+        """Log evidence."""
+
+    @abstractmethod
+    def statistics(self) -> Statistics:
+        """Statistics of all functions."""
+
+    @abstractmethod
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """``s`` and ``q²`` of the functions in the model."""
+
+    @abstractmethod
+    def condition_number(self) -> float:
+        """Of the posterior precision scaled to unit diagonal."""
+
+    @abstractmethod
+    def add(self, i: int, alpha: float) -> bool:
+        """Add function i with this precision."""
+
+    @abstractmethod
+    def reestimate(self, j: int, alpha: float) -> bool:
+        """Give the j-th function in the model this precision."""
+
+    @abstractmethod
+    def delete(self, j: int) -> bool:
+        """Take the j-th function out of the model."""
+
+    @abstractmethod
+    def sweep(self, alpha: Array, at_least: float) -> bool:
+        """Change all precisions together, if that gains ``at_least``."""
+
+    @abstractmethod
+    def maintain(self) -> None:
+        """Keep rounding at bay."""
+
+    @abstractmethod
+    def recompute(self) -> Self:
+        """The same model, computed from nothing but the data."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Independent copy."""

@@ -1,0 +1,341 @@
+r"""Laplace's approximation: every non-Gaussian likelihood as a weighted Gaussian problem at its mode.
+
+A function of a problem with K outputs is a pair (column m, output k), numbered :math:`kM + m`.  At the mode
+:math:`\boldsymbol\mu` of the posterior the problem is Gaussian with the rows' curvature as weights (T&F eqs 11-14) and
+:math:`Q = \boldsymbol\Phi^\top\nabla\log p`.  Two things make the search honest:
+
+* a move stands only if the *true* evidence, computed at the new mode, rises;
+* :math:`\log|\boldsymbol\Sigma^{-1}|` moves with the mode.  The linearised problem ignores that, so its stationary points
+  are not those of the evidence.  To first order it adds to :math:`q^2` the term :math:`-qD` with
+  :math:`D_m = \partial\log|\boldsymbol\Sigma^{-1}|/\partial w_m`, which costs one more product with the design.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, lapack
+
+from sparsebayes.design import Design
+from sparsebayes.inference.evidence import Array, Statistics, leave_one_out, log_evidence
+from sparsebayes.inference.interface import Active
+from sparsebayes.inference.problem import Index
+from sparsebayes.likelihood import Likelihood
+
+_NEWTON_STEPS = 200
+# Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
+_NEWTON_DECREMENT = 1e-12
+# An addition whose evidence does not rise is tried again with the precision this many times larger.
+_WEAKER = (1.0, 4.0, 16.0, 64.0)
+_RESOLVED = 1e-14
+
+
+@dataclass(frozen=True)
+class LaplaceProblem:
+    """A design and a likelihood.
+
+    Parameters
+    ----------
+    design : Design
+        The dictionary on the rows.
+    likelihood : Likelihood
+        With its targets and weights.
+    candidates : ndarray of bool, shape (M,)
+        Columns that may enter the model.
+    bias : int, optional
+        Column of the constant function.
+    """
+
+    design: Design
+    likelihood: Likelihood
+    candidates: NDArray[np.bool_]
+    bias: int | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs K of the likelihood."""
+        return self.likelihood.shape[1]
+
+    @property
+    def n_functions(self) -> int:
+        """Number of (column, output) pairs."""
+        return self.design.shape[1] * self.n_outputs
+
+    @property
+    def n_targets(self) -> int:
+        """One: the outputs are coupled by the likelihood, not by shared precisions."""
+        return 1
+
+    @property
+    def eligible(self) -> NDArray[np.bool_]:
+        """Functions that may enter the model."""
+        return np.tile(self.candidates, self.n_outputs)
+
+    def split(self, indices: list[int]) -> tuple[Index, Index]:
+        """Columns and outputs of functions."""
+        outputs, columns = np.divmod(np.array(indices, dtype=np.intp), self.design.shape[1])
+        return columns, outputs
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Mode of the posterior of the active weights, and the evidence there."""
+
+    mean: Array
+    outputs: Array
+    precision: Array
+    evidence: float
+
+
+class ActiveColumns:
+    """The active columns and how their weights make the outputs."""
+
+    def __init__(self, problem: LaplaceProblem, indices: list[int], values: Array | None = None) -> None:
+        self.problem = problem
+        self.indices = list(indices)
+        columns, self.outputs = problem.split(indices)
+        self.values = problem.design.columns(columns) if values is None else values
+        self.groups = [np.flatnonzero(self.outputs == k) for k in range(problem.n_outputs)]
+
+    def add(self, i: int) -> ActiveColumns:
+        """With one function more."""
+        column, _ = self.problem.split([i])
+        values = np.column_stack([self.values, self.problem.design.columns(column)])
+        return ActiveColumns(self.problem, [*self.indices, i], values)
+
+    def drop(self, j: int) -> ActiveColumns:
+        """With the j-th function left out."""
+        keep = [k for k in range(len(self.indices)) if k != j]
+        return ActiveColumns(self.problem, [self.indices[k] for k in keep], self.values[:, keep])
+
+    def predict(self, weights: Array) -> Array:
+        """Outputs, (N, K)."""
+        y = np.zeros(self.problem.likelihood.shape)
+        for k, group in enumerate(self.groups):
+            y[:, k] = self.values[:, group] @ weights[group]
+        return y
+
+    def correlate(self, rows: Array) -> Array:
+        """Inner product of every active function with its output's column of ``rows``, (N, K) -> (a,)."""
+        return np.einsum("na,na->a", self.values, rows[:, self.outputs])
+
+    def gram(self, blocks: Array) -> Array:
+        r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a` for row blocks, (N, K, K)."""
+        result = np.empty((len(self.indices), len(self.indices)))
+        for k, left in enumerate(self.groups):
+            for m, right in enumerate(self.groups[: k + 1]):
+                part = self.values[:, left].T @ (blocks[:, k, m, None] * self.values[:, right])
+                result[np.ix_(left, right)] = part
+                result[np.ix_(right, left)] = part.T
+        return result
+
+    def spread(self, covariance: Array) -> Array:
+        """Posterior covariance of the outputs of every row, (N, K, K)."""
+        n, k_outputs = self.problem.likelihood.shape
+        result = np.empty((n, k_outputs, k_outputs))
+        for k, left in enumerate(self.groups):
+            for m, right in enumerate(self.groups[: k + 1]):
+                half = self.values[:, left] @ covariance[np.ix_(left, right)]
+                result[:, k, m] = result[:, m, k] = np.einsum("na,na->n", half, self.values[:, right])
+        return result
+
+    def whiten(self, factor: Array, mixing: Array) -> Array:
+        r"""Rows :math:`\mathbf F_n^\top\boldsymbol\Phi_n` times ``mixing``, mapped back by F: (K, N, columns)."""
+        mixed = np.stack([self.values[:, g] @ mixing[g] for g in self.groups], axis=1)  # (N, K, c)
+        return np.einsum("nkl,nlc->knc", factor, mixed)
+
+
+def find_mode(active: ActiveColumns, alpha: Array, start: Array) -> Mode:
+    """Damped Newton to the mode of the posterior (T&F eq. 10), from a warm start.
+
+    The line search makes it converge from anywhere: the log posterior is strictly concave.
+    """
+    likelihood = active.problem.likelihood
+    weights = start.copy()
+    outputs = active.predict(weights)
+    height = likelihood.log_likelihood(outputs) - 0.5 * float(alpha @ weights**2)
+    for _ in range(_NEWTON_STEPS):
+        gradient = active.correlate(likelihood.gradient(outputs)) - alpha * weights
+        precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
+        step = cho_solve(_cholesky(precision), gradient) if len(alpha) else gradient
+        decrement = float(gradient @ step)
+        if decrement <= _NEWTON_DECREMENT * max(1.0, abs(height)):
+            break
+        length = 1.0
+        while length > 1e-12:
+            trial = weights + length * step
+            trial_outputs = active.predict(trial)
+            reached = likelihood.log_likelihood(trial_outputs) - 0.5 * float(alpha @ trial**2)
+            if reached >= height + 1e-4 * length * decrement:
+                break
+            length *= 0.5
+        else:
+            break  # no ascent left above rounding
+        weights, outputs, height = trial, trial_outputs, reached
+    evidence = log_evidence(likelihood.log_likelihood(outputs), weights, alpha, _log_det(precision))
+    return Mode(weights, outputs, precision, evidence)
+
+
+def _cholesky(matrix: Array) -> tuple[Array, bool]:
+    """Cholesky factor of a positive definite matrix, scaled to unit diagonal first; rounding may ask for a little more."""
+    scale = np.sqrt(np.diagonal(matrix))
+    unit = matrix / np.outer(scale, scale)
+    for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
+        factor, failed = lapack.dpotrf(unit + jitter * np.eye(len(unit)), lower=0, clean=1)
+        if not failed:
+            return factor * scale, False
+    raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+
+
+def _log_det(matrix: Array) -> float:
+    if len(matrix) == 0:
+        return 0.0
+    return 2.0 * float(np.sum(np.log(np.diagonal(_cholesky(matrix)[0]))))
+
+
+class LaplaceActive(Active):
+    """The functions in the model, at the mode of their posterior.
+
+    Attributes
+    ----------
+    indices, alpha : list of int, ndarray
+        Functions in the model and their precisions.
+    mean, covariance : ndarray of shape (a,), (a, a)
+        Laplace's approximation of the posterior.
+    """
+
+    settle_first = True  # scoring the dictionary costs far more than re-estimating what is in the model
+
+    def __init__(self, problem: LaplaceProblem) -> None:
+        self.problem = problem
+        self.beta = 1.0
+        self.alpha = np.zeros(0)
+        self._columns = ActiveColumns(problem, [])
+        self._commit(self._columns, self.alpha, find_mode(self._columns, self.alpha, np.zeros(0)))
+
+    @classmethod
+    def from_model(cls, problem: LaplaceProblem, indices: list[int], alpha: Array) -> LaplaceActive:
+        """Posterior of a given model, computed from nothing but the data."""
+        active = cls(problem)
+        columns = ActiveColumns(problem, indices)
+        active._commit(columns, alpha.copy(), find_mode(columns, alpha, np.zeros(len(alpha))))
+        return active
+
+    def recompute(self) -> LaplaceActive:
+        """The same model from scratch."""
+        return LaplaceActive.from_model(self.problem, self.indices, self.alpha)
+
+    def copy(self) -> LaplaceActive:
+        """Independent copy; nothing inside is changed in place."""
+        return copy.copy(self)
+
+    @property
+    def indices(self) -> list[int]:
+        """Functions in the model."""
+        return self._columns.indices
+
+    @property
+    def size(self) -> int:
+        """Number of functions in the model."""
+        return len(self.indices)
+
+    @property
+    def mean(self) -> Array:
+        """Mode of the weights."""
+        return self._mode.mean
+
+    def evidence(self) -> float:
+        """Laplace's log evidence."""
+        return self._mode.evidence
+
+    def condition_number(self) -> float:
+        """Of the posterior precision scaled to unit diagonal."""
+        if self.size == 0:
+            return 1.0
+        scale = np.sqrt(np.diagonal(self._mode.precision))
+        return float(np.linalg.cond(self._mode.precision / np.outer(scale, scale)))
+
+    # -- statistics ----------------------------------------------------------------------------------------
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """``s`` and the effective ``q²`` of the functions in the model, from small matrices alone."""
+        variance = np.diagonal(self.covariance)
+        data = self._mode.precision - np.diag(self.alpha)
+        S = np.diagonal(data) - np.einsum("ij,jk,ki->i", data, self.covariance, data)
+        s, q = leave_one_out(self.alpha, variance, self.mean[:, None], S, (self.alpha * self.mean)[:, None])
+        return s, q[:, 0] ** 2 - q[:, 0] * (self.covariance @ self._bend) / variance
+
+    def statistics(self) -> Statistics:
+        """Statistics of all functions (T&F eqs 24-25 at the mode)."""
+        problem, likelihood = self.problem, self.problem.likelihood
+        outputs = self._mode.outputs
+        curvature = likelihood.curvature(outputs)
+        design, k_outputs = problem.design, problem.n_outputs
+        norms = np.concatenate([design.sqnorms(curvature[:, k, k]) for k in range(k_outputs)])
+        rows = np.concatenate([likelihood.gradient(outputs), self._change], axis=1)  # two vectors for every output
+        plain = design.correlate(rows)
+        Q, D = plain[:, :k_outputs].T.ravel(), plain[:, k_outputs:].T.ravel()
+        S = norms.copy()
+        if self.size:
+            root = self._root
+            half = self._columns.whiten(curvature, root)
+            P = np.concatenate([design.correlate(half[k]) for k in range(k_outputs)])
+            S -= np.einsum("ma,ma->m", P, P)
+            D = D - P @ (root.T @ self._bend)
+        alpha = np.full(problem.n_functions, np.inf)
+        s, q2 = np.maximum(S, 0.0), Q**2 - Q * D
+        if self.size:
+            alpha[self.indices] = self.alpha
+            s[self.indices], q2[self.indices] = self.leave_one_out()
+        movable = problem.eligible & (s > _RESOLVED * norms) & (norms > 0.0)
+        movable[self.indices] = True
+        return Statistics(alpha, s, q2, movable)
+
+    # -- moves: each stands only if the true evidence rises ------------------------------------------------
+
+    def add(self, i: int, alpha: float) -> bool:
+        """Add function i, with a weaker prior variance where the full one does not raise the evidence."""
+        columns = self._columns.add(i)
+        start = np.append(self.mean, 0.0)
+        return any(self._try(columns, np.append(self.alpha, factor * alpha), start) for factor in _WEAKER)
+
+    def reestimate(self, j: int, alpha: float) -> bool:
+        """Give the j-th function another precision, or one nearer to its own if that does not help."""
+        for fraction in (1.0, 0.5, 0.25, 0.1):
+            trial = self.alpha.copy()
+            trial[j] = self.alpha[j] ** (1.0 - fraction) * alpha**fraction
+            if self._try(self._columns, trial, self.mean):
+                return True
+        return False
+
+    def delete(self, j: int) -> bool:
+        """Take the j-th function out."""
+        return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j))
+
+    def sweep(self, alpha: Array, at_least: float) -> bool:
+        """Change all precisions together, if that gains ``at_least``."""
+        return self._try(self._columns, alpha, self.mean, at_least)
+
+    def maintain(self) -> None:
+        """Nothing drifts here: every accepted move was computed from the data."""
+
+    def _try(self, columns: ActiveColumns, alpha: Array, start: Array, at_least: float = 0.0) -> bool:
+        mode = find_mode(columns, alpha, start)
+        if not mode.evidence > self._mode.evidence + at_least:
+            return False
+        self._commit(columns, alpha, mode)
+        return True
+
+    def _commit(self, columns: ActiveColumns, alpha: Array, mode: Mode) -> None:
+        self._columns, self.alpha, self._mode = columns, alpha, mode
+        if len(alpha):
+            self._root, _ = lapack.dtrtri(_cholesky(mode.precision)[0])
+        else:
+            self._root = np.zeros((0, 0))
+        self.covariance = self._root @ self._root.T
+        spread = columns.spread(self.covariance)
+        self._change = self.problem.likelihood.curvature_change(mode.outputs, spread)
+        self._bend = columns.correlate(self._change)  # ∂log|Σ⁻¹|/∂w of the weights in the model

@@ -1,0 +1,85 @@
+r"""Where the search begins again, and when such a start is given up.
+
+Re-estimating the noise while the model is still small lets the first few functions explain the rest away as noise, and
+the search does not recover.  So after the paper's schedule has converged, the search goes on from that model with the
+noise *held* at a lower level until convergence, and only then released; the best objective is kept.
+
+A held start is watched through the noise profile :math:`\max_\beta\mathcal L(\boldsymbol\alpha,\beta)`, the evidence that
+the present precisions would have if the noise were free.  On data whose rest really is noise the profile falls from the
+first additions on: the start, and with it all lower ones, is abandoned.  Where it stands still for long, the start is
+released as it is.  While the model is small, one last start begins from nothing at very low noise, because the first
+functions decide in which maximum the search ends.  Everything is decided by counts and evidences, never by clocks, so
+that a fit is reproducible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sparsebayes.inference.noise import NoiseProfile, noise_floor
+from sparsebayes.inference.sequential import State
+
+# Noise variance of the first start as a fraction of the targets' variance (T&F section 4, step 1).
+FIRST_NOISE = 0.1
+# The profile is looked at after this many moves; this fall (nats) ends the start, and so do so many moves without a rise.
+_EVERY = 5
+_FALL = 2.0
+_RISE = 1.0
+_PATIENCE = 40
+# A small model costs little to find again: the start from nothing is made up to this size of the best model, and ends
+# when it holds this many functions more than twice as many.
+_SMALL_MODEL = 20
+_SPARE = 10
+
+
+@dataclass
+class Watch:
+    """Judge of a held start, by the noise profile."""
+
+    to_beat: float
+    reference: float = field(init=False)
+    next_look: int = _EVERY
+    last_rise: int = 0
+    abandoned: bool = False
+
+    def __post_init__(self) -> None:
+        self.reference = self.to_beat
+
+    def over(self, state: State, n_iter: int) -> bool:
+        """Whether to end the held phase now."""
+        if n_iter < self.next_look:
+            return False
+        self.next_look = n_iter + _EVERY
+        active = state.gaussian
+        _, profile = NoiseProfile.of(active).maximum(np.log(active.beta), -np.log(noise_floor(active)))
+        if profile > self.reference + _RISE:
+            self.reference, self.last_rise = profile, n_iter
+        self.abandoned = profile < self.to_beat - _FALL
+        return self.abandoned or n_iter - self.last_rise >= _PATIENCE
+
+
+@dataclass(frozen=True)
+class SizeLimit:
+    """Judge of the start from nothing: it ends when it has grown well past the best model."""
+
+    best_size: int
+
+    @property
+    def worth_it(self) -> bool:
+        """Whether the best model is small enough for the start to cost little."""
+        return self.best_size <= _SMALL_MODEL
+
+    def over(self, state: State, n_iter: int) -> bool:
+        """Whether to end the held phase now."""
+        return state.active.size > 2 * self.best_size + _SPARE
+
+
+def hold(state: State, noise_variance: float) -> State:
+    """A copy of the state with the noise held at this level."""
+    held = state.copy()
+    held.learn_noise = False
+    held.gaussian.set_hyperparameters(held.active.alpha, 1.0 / noise_variance)
+    held.evidence = held.active.evidence()
+    return held
