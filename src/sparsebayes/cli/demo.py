@@ -49,7 +49,7 @@ def _sinc(X: Array, y: Array) -> tuple[RVR, Rows]:
     est, rows = _fit(RVR(gamma=1.0 / _WIDTH**2), X, y)
     new, observed, clean = make_sinc(1000, noise=0.1, spacing="random", return_clean=True, random_state=_SEED + 1)
     error = float(np.sqrt(np.mean((np.asarray(est.predict(new)) - clean) ** 2)))
-    return est, _kept_first(rows, judge(est, new, observed) | {"RMSE to the truth": f"{error:.4g}"})
+    return est, _kept_first(rows, judge(est, new, observed) | {"RMSE to the truth": f"{error:.3g}"})
 
 
 def _boston() -> Rows:

@@ -79,6 +79,8 @@ class Inputs:
             and _is_list(columns, str, n_features)
             and _is_list(centre, float, n_features)
             and _is_list(scale, float, n_features)
+            and np.all(np.isfinite(centre))
+            and np.all(np.isfinite(scale) & np.greater(scale, 0.0))
         ):
             raise ModelFileError(f"{model} does not describe its input columns in the way that 'sparsebayes fit' does")
         return cls(**metadata)
@@ -91,7 +93,9 @@ class Inputs:
                 f"{table.path} lacks the input column{'s' * (len(absent) > 1)} {list_names(absent)}; "
                 f"found {list_names(table.names)}"
             )
-        return (table.matrix(self.columns) - np.array(self.centre)) / np.array(self.scale)
+        values = table.matrix(self.columns)
+        with np.errstate(over="ignore"):  # the estimator refuses infinite inputs, in words
+            return (values - np.array(self.centre)) / np.array(self.scale)
 
 
 def fit_file(

@@ -71,9 +71,12 @@ class _Classifier(ClassifierMixin, Inputs):
         self.n_iter_ = max(r.n_iter for r in fit.results)
 
     def decision_function(self, X: Any) -> Array:
-        """Outputs y(x): (n_samples,) for two classes, positive for the second, else (n_samples, n_classes)."""
+        """Log-odds of ``predict_proba``: (n_samples,) for two classes, positive for the second, else a column for each.
+
+        They are the outputs y(x), moderated by their uncertainty.
+        """
         values = self._values(X)
-        y = np.hstack([posterior.predict(values) for posterior in self._posteriors])
+        y = np.hstack([posterior.decide(values, moderated=True) for posterior in self._posteriors])
         return y[:, 0] if len(self.classes_) == 2 else y
 
     def predict(self, X: Any) -> NDArray[Any]:

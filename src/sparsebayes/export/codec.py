@@ -19,17 +19,24 @@ from sklearn.base import BaseEstimator
 
 from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specifications
 from sparsebayes.basis.base import _KINDS, Joined
-from sparsebayes.estimators import RVR, SparseBayesRegressor
+from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.inference import Certificate, Record, Sequential, Status
-from sparsebayes.posterior import GaussianPosterior
+from sparsebayes.posterior import ClassPosterior, GaussianPosterior
 
 from .arrays import decode_array, encode_array
 from .errors import ModelFileError
 
-ESTIMATORS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in (RVR, SparseBayesRegressor)}
+ESTIMATORS: dict[str, type[BaseEstimator]] = {
+    cls.__name__: cls for cls in (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier)
+}
 SOLVERS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in (Sequential,)}
 ENUMS: dict[str, type[Enum]] = {cls.__name__: cls for cls in (Status,)}
-DATACLASSES: dict[str, type[Any]] = {cls.__name__: cls for cls in (Record, Certificate, GaussianPosterior)}
+DATACLASSES: dict[str, type[Any]] = {
+    cls.__name__: cls for cls in (Record, Certificate, GaussianPosterior, ClassPosterior)
+}
+
+# Keys of a dict; class weights, for one, are by label.
+_KEYS = (str, int, float, np.generic)
 
 # The table that polynomial functions are rebuilt into has a column for every degree, which a file could put at any
 # number: this many entries are far beyond any model, and 32 MB.
@@ -138,12 +145,12 @@ def _refuse(value: Any, where: str, what: str | None = None) -> TypeError:
 
 
 def _encode_dict(value: dict[Any, Any], where: str) -> Any:
-    if not all(type(key) is str for key in value):
-        raise _refuse(value, where, "is a dict with keys that are not texts")
-    items = {key: encode(item, f"{where}[{key!r}]") for key, item in value.items()}
-    if any(key.startswith("$") for key in items):
-        return {"$dict": [[key, item] for key, item in items.items()]}
-    return items
+    if not all(isinstance(key, _KEYS) for key in value):
+        raise _refuse(value, where, "is a dict with keys that are neither texts nor numbers")
+    items = [[encode(key, where), encode(item, f"{where}[{key!r}]")] for key, item in value.items()]
+    if all(type(key) is str and not key.startswith("$") for key in value):
+        return dict(items)
+    return {"$dict": items}
 
 
 def _encode_array(array: Any, where: str) -> dict[str, Any]:
@@ -219,10 +226,10 @@ def _decode_list(node: Any) -> list[Any]:
     return [decode(item) for item in node]
 
 
-def _decode_dict(node: Any) -> dict[str, Any]:
+def _decode_dict(node: Any) -> dict[Any, Any]:
     pairs = _decode_list(node)
-    if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
-        raise ModelFileError("a dict has an entry that is not a pair of a text and a value")
+    if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], _KEYS) for pair in pairs):
+        raise ModelFileError("a dict has an entry that is not a pair of a text or number and a value")
     return dict(pairs)
 
 

@@ -25,8 +25,9 @@ class Active(ABC):
         Inverse noise variance; 1 where the likelihood has none.
     mean, covariance : ndarray
         Posterior of their weights.
-    settle_first : bool
-        Whether the precisions in the model are to be re-estimated before the dictionary is scored.
+    approximate : bool
+        Whether predicted gains hold to first order only, and scoring the dictionary costs far more than re-estimating
+        what is in the model.
     """
 
     problem: Any
@@ -35,7 +36,7 @@ class Active(ABC):
     beta: float
     mean: Array
     covariance: Array
-    settle_first: bool = False
+    approximate: bool = False
 
     @property
     def size(self) -> int:

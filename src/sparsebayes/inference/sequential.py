@@ -28,6 +28,10 @@ REFUSED = "refused"
 # Gains closer than this (relative) are a tie, which goes to the lowest index: which of two equal functions is kept
 # must not depend on rounding.
 _TIE = 1e-10
+# A function that brings less than this many nats is worth a trial deletion where gains are only predicted.
+_DOUBTFUL = 1.0
+# What such a prediction may be wrong by: re-estimation goes on until this fraction of the tolerance.
+_CAUTION = 0.1
 
 
 @dataclass(frozen=True)
@@ -197,7 +201,7 @@ class Sequential(BaseEstimator):
             state.since_noise = 0
             if reestimate_noise(state.gaussian) > 0.0:
                 return self._done(state, "noise")
-        if active.settle_first and self.sweeps:
+        if active.approximate and self.sweeps:
             info = self._settle(state, tol)
             if info is not None:
                 return info
@@ -261,7 +265,7 @@ class Sequential(BaseEstimator):
             return None
         s, q2 = active.leave_one_out()
         best, gain = _best_moves(active.alpha, s, q2, active.problem.n_targets)
-        info = self._sweep(state, best, gain, tol)
+        info = self._sweep(state, best, gain, _CAUTION * tol)
         state.settled = info is None
         return info
 
@@ -283,6 +287,19 @@ class Sequential(BaseEstimator):
             return self._move(state, scores, int(np.argmax(np.where(idle, scores.gain, -1.0))))
         if state.learn_noise and maximise_noise(state.gaussian) > tol:
             return self._done(state, "noise")
+        return self._doubt(state) if state.active.approximate else None
+
+    def _doubt(self, state: State) -> Info | None:
+        """Where gains are only predicted, try in earnest to do without each function that brings little."""
+        active = state.active
+        s, q2 = active.leave_one_out()
+        brings = contribution(active.alpha, s, q2)
+        for j in np.argsort(brings):
+            i = active.indices[j]
+            if brings[j] < _DOUBTFUL and i not in state.refused:
+                if active.delete(int(j)):
+                    return self._done(state, "delete", i, 1)
+                state.refused.add(i)
         return None
 
     def _done(self, state: State, kind: str, function: int = -1, n_moves: int = 0) -> Info:

@@ -46,22 +46,26 @@ class ClassPosterior:
             y[:, k] = values[:, self.functions[mine]] @ self.mean[mine]
         return y
 
-    def probabilities(self, values: Array, *, moderated: bool) -> Array:
-        """Probability of the positive class, (n, 1), or of each of K classes, (n, K).
+    def decide(self, values: Array, *, moderated: bool) -> Array:
+        """Outputs whose logistic or softmax is the class probability, (n, K).
 
-        Moderated probabilities integrate over the posterior of the weights.  With several classes the output of each,
-        taken against the mean of the others, is moderated by its own variance, which for two classes is exactly the
-        logistic rule.
+        Moderated outputs integrate over the posterior of the weights.  With several classes the output of each, taken
+        against the mean of the others, is moderated by its own variance, which for two classes is exactly the logistic
+        rule.
         """
         y = self.predict(values)
-        if self.n_outputs == 1:
-            return expit(moderation(self._variance(values, np.ones((1, 1)))) * y if moderated else y)
         if not moderated:
-            return softmax(y, axis=1)
+            return y
         k = self.n_outputs
+        if k == 1:
+            return moderation(self._variance(values, np.ones((1, 1)))) * y
         contrast = (np.eye(k) - 1.0 / k) * (k / (k - 1.0))
-        relative = y - y.mean(axis=1, keepdims=True)
-        return softmax(moderation(self._variance(values, contrast)) * relative, axis=1)
+        return moderation(self._variance(values, contrast)) * (y - y.mean(axis=1, keepdims=True))
+
+    def probabilities(self, values: Array, *, moderated: bool) -> Array:
+        """Probability of the positive class, (n, 1), or of each of K classes, (n, K)."""
+        y = self.decide(values, moderated=moderated)
+        return expit(y) if self.n_outputs == 1 else softmax(y, axis=1)
 
     def _variance(self, values: Array, contrasts: Array) -> Array:
         """Posterior variance of linear combinations of the outputs, one for each row of ``contrasts``."""
