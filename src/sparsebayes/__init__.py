@@ -12,4 +12,13 @@ from sparsebayes._version import __version__
 from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.inference import Sequential
 
-__all__ = ["RVC", "RVR", "Sequential", "SparseBayesClassifier", "SparseBayesRegressor", "__version__", "basis", "datasets"]
+__all__ = [
+    "RVC",
+    "RVR",
+    "Sequential",
+    "SparseBayesClassifier",
+    "SparseBayesRegressor",
+    "__version__",
+    "basis",
+    "datasets",
+]

@@ -151,8 +151,7 @@ class Joined(Functions):
             return self.parts[0].restrict(place)
         cuts = np.flatnonzero(np.diff(which)) + 1
         pieces = [
-            self.parts[w[0]].restrict(p)
-            for w, p in zip(np.split(which, cuts), np.split(place, cuts), strict=True)
+            self.parts[w[0]].restrict(p) for w, p in zip(np.split(which, cuts), np.split(place, cuts), strict=True)
         ]
         return pieces[0] if len(pieces) == 1 else Joined(pieces)
 

@@ -50,7 +50,6 @@ def check_width(value: Any, n_features: int) -> float | list[float]:
         width = np.array(np.nan)
     if width.shape not in {(), (n_features,)} or not (np.isfinite(width) & (width > 0)).all():
         raise ValueError(
-            f"width={value!r}; expected a positive number, or one positive number for each of "
-            f"the {n_features} inputs"
+            f"width={value!r}; expected a positive number, or one positive number for each of the {n_features} inputs"
         )
     return width.tolist()

@@ -129,9 +129,7 @@ class Kernel(Basis):
         try:
             kernel = cls(**parameters)
         except TypeError as error:
-            raise ValueError(
-                f"specification of kind {cls.kind!r} with {sorted(parameters)}: {error}"
-            ) from error
+            raise ValueError(f"specification of kind {cls.kind!r} with {sorted(parameters)}: {error}") from error
         missing = set(kernel.get_params(deep=False)) - {"centres"} - set(parameters)
         if missing:
             raise ValueError(f"specification of kind {cls.kind!r} lacks {sorted(missing)}")
@@ -292,9 +290,7 @@ class PolynomialKernel(Kernel):
 
     kind = "polynomial_kernel"
 
-    def __init__(
-        self, degree: int = 3, gamma: float = 1.0, coef0: float = 0.0, centres: Centres = None
-    ) -> None:
+    def __init__(self, degree: int = 3, gamma: float = 1.0, coef0: float = 0.0, centres: Centres = None) -> None:
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0

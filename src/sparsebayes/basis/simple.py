@@ -110,9 +110,7 @@ class Polynomial(Basis):
     kind = "polynomial"
     identity = ("powers",)
 
-    def __init__(
-        self, degree: int = 2, *, interaction_only: bool = False, include_linear: bool = True
-    ) -> None:
+    def __init__(self, degree: int = 2, *, interaction_only: bool = False, include_linear: bool = True) -> None:
         self.degree = degree
         self.interaction_only = interaction_only
         self.include_linear = include_linear
@@ -122,9 +120,7 @@ class Polynomial(Basis):
         d = check_training(X).shape[1]
         degree = check_count("degree", self.degree)
         choose = (
-            combinations
-            if check_flag("interaction_only", self.interaction_only)
-            else combinations_with_replacement
+            combinations if check_flag("interaction_only", self.interaction_only) else combinations_with_replacement
         )
         lowest = 1 if check_flag("include_linear", self.include_linear) else 2
         tables = [

@@ -73,7 +73,9 @@ class Inputs:
                 f"{model} does not say which columns it takes: it was saved from Python, not by 'sparsebayes fit'; "
                 "predict with sparsebayes.load in Python"
             )
-        columns, centre, scale = (metadata.get(key) for key in ("columns", "centre", "scale"))
+        columns: Any = metadata.get("columns")
+        centre: Any = metadata.get("centre")
+        scale: Any = metadata.get("scale")
         if not (
             set(metadata) == {"columns", "target", "centre", "scale"}
             and _is_list(columns, str, n_features)

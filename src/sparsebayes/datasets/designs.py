@@ -17,9 +17,7 @@ _RIPLEY_CENTRES = np.array([[[-0.7, 0.3], [0.3, 0.3]], [[-0.3, 0.7], [0.4, 0.7]]
 _RIPLEY_VARIANCE = 0.03
 
 
-def make_ripley(
-    n_samples: int = 250, *, random_state: RandomLike = None
-) -> tuple[FloatArray, NDArray[np.int64]]:
+def make_ripley(n_samples: int = 250, *, random_state: RandomLike = None) -> tuple[FloatArray, NDArray[np.int64]]:
     """Draw Ripley's synthetic two-class problem.
 
     The classes are equally probable. Each is an equal mixture of two Gaussians of covariance 0.03 I: class 0

@@ -139,9 +139,7 @@ def _from_openml(entry: DataSet) -> Found | None:
     from sklearn.datasets import fetch_openml
 
     try:
-        data, target = fetch_openml(
-            data_id=entry.openml.data_id, as_frame=True, parser="auto", return_X_y=True
-        )
+        data, target = fetch_openml(data_id=entry.openml.data_id, as_frame=True, parser="auto", return_X_y=True)
     except (OSError, HTTPException, ValueError, ImportError) as error:
         raise _not_found(entry, f"{type(error).__name__}: {error}") from error
     return read_frame(data, target), f"OpenML: {entry.openml.name} ({entry.openml.data_id})"

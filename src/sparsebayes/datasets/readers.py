@@ -94,9 +94,7 @@ def _from_columns(entry: DataSet, columns: Content) -> Raw:
     others = (*entry.target, *entry.extras, *(entry.splits.uses if entry.splits else ()))
     absent = [name for name in others if name not in columns]
     if absent:
-        raise ValueError(
-            f"The file of data set {entry.name!r} lacks the columns {absent}; it has {list(columns)}."
-        )
+        raise ValueError(f"The file of data set {entry.name!r} lacks the columns {absent}; it has {list(columns)}.")
     features = {name: values for name, values in columns.items() if name not in others}
     data, names = _code(features)
     targets = [columns[name] for name in entry.target]

@@ -47,9 +47,7 @@ def _scaled(signal: FloatArray, sd: float | None) -> FloatArray:
         raise ValueError(f"sd must be positive or None, got {sd!r}.")
     spread = signal.std()
     if spread == 0:
-        raise ValueError(
-            f"{len(signal)} samples of this signal are all equal and have no scale; use sd=None."
-        )
+        raise ValueError(f"{len(signal)} samples of this signal are all equal and have no scale; use sd=None.")
     return signal * (sd / spread)
 
 
@@ -111,9 +109,7 @@ def make_blocks(
     ----------
     Donoho & Johnstone 1994, "Ideal spatial adaptation by wavelet shrinkage", Biometrika 81:425-455.
     """
-    return _make_signal(
-        _blocks, n_samples, noise=noise, sd=sd, return_clean=return_clean, random_state=random_state
-    )
+    return _make_signal(_blocks, n_samples, noise=noise, sd=sd, return_clean=return_clean, random_state=random_state)
 
 
 def make_bumps(
@@ -158,9 +154,7 @@ def make_bumps(
     ----------
     Donoho & Johnstone 1994, "Ideal spatial adaptation by wavelet shrinkage", Biometrika 81:425-455.
     """
-    return _make_signal(
-        _bumps, n_samples, noise=noise, sd=sd, return_clean=return_clean, random_state=random_state
-    )
+    return _make_signal(_bumps, n_samples, noise=noise, sd=sd, return_clean=return_clean, random_state=random_state)
 
 
 def make_heavisine(
@@ -203,9 +197,7 @@ def make_heavisine(
     ----------
     Donoho & Johnstone 1994, "Ideal spatial adaptation by wavelet shrinkage", Biometrika 81:425-455.
     """
-    return _make_signal(
-        _heavisine, n_samples, noise=noise, sd=sd, return_clean=return_clean, random_state=random_state
-    )
+    return _make_signal(_heavisine, n_samples, noise=noise, sd=sd, return_clean=return_clean, random_state=random_state)
 
 
 def make_doppler(
@@ -248,6 +240,4 @@ def make_doppler(
     ----------
     Donoho & Johnstone 1994, "Ideal spatial adaptation by wavelet shrinkage", Biometrika 81:425-455.
     """
-    return _make_signal(
-        _doppler, n_samples, noise=noise, sd=sd, return_clean=return_clean, random_state=random_state
-    )
+    return _make_signal(_doppler, n_samples, noise=noise, sd=sd, return_clean=return_clean, random_state=random_state)

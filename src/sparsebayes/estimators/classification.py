@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.basis import Functions
-from sparsebayes.estimators.dictionary import Dictionary, kept_functions
+from sparsebayes.estimators.dictionary import Dictionary, Kept
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import Result
 from sparsebayes.inference.laplace import LaplaceProblem
@@ -27,16 +26,16 @@ class ClassificationFit:
     ``alpha`` has a row for each output, over the kept functions, the intercept last.
     """
 
-    relevance: Index
-    with_bias: bool
-    functions: Functions | None
+    kept: Kept
     posteriors: list[ClassPosterior]
     alpha: Array
     weights: Array
     results: list[Result]
 
 
-def fit_classification(task: Task, labels: Index, n_classes: int, dictionary: Dictionary, joint: bool) -> ClassificationFit:
+def fit_classification(
+    task: Task, labels: Index, n_classes: int, dictionary: Dictionary, joint: bool
+) -> ClassificationFit:
     """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest."""
     eligible = dictionary.eligible
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
@@ -58,30 +57,22 @@ def _likelihoods(labels: Index, n_classes: int, weights: Array, joint: bool) -> 
 
 
 def _collect(task: Task, dictionary: Dictionary, results: list[Result]) -> ClassificationFit:
-    bias = dictionary.bias
     split = [result.active.problem.split(result.active.indices) for result in results]
-    kept = {int(c) for columns, _ in split for c in columns}
-    with_bias = bias is not None and bias in kept
-    relevance = np.array(sorted(kept - {bias}), dtype=np.intp)
-    everything = np.append(relevance, bias) if with_bias else relevance
-    place = {int(c): k for k, c in enumerate(everything)}
+    kept = dictionary.keep({int(c) for columns, _ in split for c in columns}, task.X.shape[1])
     posteriors, alphas, weights = [], [], []
     for result, (columns, outputs) in zip(results, split, strict=True):
         active = result.active
-        where = np.array([place[int(c)] for c in columns], dtype=np.intp)
+        where = np.array([kept.place[int(c)] for c in columns], dtype=np.intp)
         order = np.lexsort((where, outputs))
         n_outputs = active.problem.n_outputs
         posterior = ClassPosterior(
             where[order], outputs[order], n_outputs, active.mean[order], active.covariance[np.ix_(order, order)]
         )
-        alpha = np.full((n_outputs, len(everything)), np.inf)
+        alpha = np.full((n_outputs, len(kept.place)), np.inf)
         alpha[posterior.outputs, posterior.functions] = active.alpha[order]
-        weight = np.zeros((n_outputs, len(everything)))
+        weight = np.zeros((n_outputs, len(kept.place)))
         weight[posterior.outputs, posterior.functions] = posterior.mean
         posteriors.append(posterior)
         alphas.append(alpha)
         weights.append(weight)
-    functions = kept_functions(dictionary, relevance, with_bias, task.X.shape[1])
-    return ClassificationFit(
-        relevance, with_bias, functions, posteriors, np.vstack(alphas), np.vstack(weights), results
-    )
+    return ClassificationFit(kept, posteriors, np.vstack(alphas), np.vstack(weights), results)

@@ -44,23 +44,22 @@ class _Classifier(ClassifierMixin, Inputs):
         choose("multi_class", self.multi_class, _MULTI_CLASS)
         X, y = self._check_training(X, y)
         check_classification_targets(y)
-        y = column_or_1d(y, warn=True)
+        y = np.asarray(column_or_1d(y, warn=True))
         weights = check_weights(sample_weight, X.shape[0])
         self.classes_, labels = _encode(y, weights)
         by_class = None if self.class_weight is None else compute_sample_weight(self.class_weight, y)
         task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class)
         fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
         self._store(fit)
-        self._store_relevance(dictionary, fit.relevance, rows)
+        self._store_relevance(dictionary, fit.kept.relevance, rows)
         return self
 
     def _store(self, fit: ClassificationFit) -> None:
-        self._functions = fit.functions
+        self._store_functions(fit.kept)
         self._posteriors = fit.posteriors
-        self.relevance_functions_ = [] if fit.functions is None else fit.functions.specifications()
         self.alpha_ = fit.alpha
-        self.coef_ = fit.weights[:, : len(fit.relevance)]
-        self.intercept_ = fit.weights[:, -1].copy() if fit.with_bias else np.zeros(len(fit.weights))
+        self.coef_ = fit.weights[:, : len(fit.kept.relevance)]
+        self.intercept_ = fit.weights[:, -1].copy() if fit.kept.with_bias else np.zeros(len(fit.weights))
         one = len(fit.results) == 1
         covariances = [posterior.covariance for posterior in fit.posteriors]
         self.sigma_ = covariances[0] if one else covariances

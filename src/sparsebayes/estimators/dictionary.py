@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import clone
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
 from sparsebayes.basis.kernels import Kernel
@@ -19,6 +20,28 @@ Index = NDArray[np.intp]
 
 # A dictionary larger than this is never held at once: its columns are made in blocks when they are needed.
 _DENSE_BYTES = 2**31
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The functions that stay, the intercept last.
+
+    Attributes
+    ----------
+    relevance : ndarray of int
+        Numbers of the functions without the intercept, sorted.
+    with_bias : bool
+        Whether the intercept stays.
+    functions : Functions or None
+        All of them, for prediction; None if nothing stays.
+    place : dict
+        Place among them of each column of the dictionary.
+    """
+
+    relevance: Index
+    with_bias: bool
+    functions: Functions | None
+    place: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -67,9 +90,20 @@ class Dictionary:
         kinds = [spec["kind"] for spec in self.functions.specifications()]
         return kinds.index(Bias.kind) if Bias.kind in kinds else None
 
-    def position(self, column: Index) -> Index:
-        """Number of a candidate without the intercept, from its column."""
-        return column if self.bias is None else column - (column > self.bias)
+    def keep(self, columns: set[int], n_features: int) -> Kept:
+        """What is left of the dictionary when only these columns stay."""
+        candidates = np.array(sorted(columns - {self.bias}), dtype=np.intp)
+        with_bias = self.bias is not None and self.bias in columns
+        order = [*candidates.tolist(), *([self.bias] if with_bias else [])]
+        relevance = candidates if self.bias is None else candidates - (candidates > self.bias)
+        parts: list[Functions] = []
+        if len(relevance):
+            functions = self.functions or Linear().bind(np.zeros((1, n_features)))
+            parts.append(functions.restrict(relevance))
+        if with_bias:
+            parts.append(Bias().bind(np.zeros((1, n_features))))
+        functions = reduce(lambda left, right: left.join(right), parts) if parts else None
+        return Kept(relevance, with_bias, functions, {column: place for place, column in enumerate(order)})
 
     def generate(self, X: Any, kept: list[int], candidates: Any, rng: np.random.Generator) -> Dictionary:
         """Add functions of the same kernel at centres that ``candidates(centres of the kept functions, rng)`` makes."""
@@ -77,9 +111,11 @@ class Dictionary:
             raise ValueError(
                 f"generated candidates need a basis with centres, such as RBF(2.5); got basis={self.basis!r}"
             )
-        places = self.position(np.array([k for k in kept if k != self.bias], dtype=np.intp))
+        places = self.keep(set(kept), X.shape[1]).relevance
         centres = np.asarray(candidates(self.functions.restrict(places).centres, rng), dtype=np.float64)
-        fresh = clone(self.basis).set_params(centres=centres).bind(X)
+        kernel = copy.copy(self.basis)
+        kernel.centres = centres
+        fresh = kernel.bind(X)
         return Dictionary(
             self.design.extend(_evaluate(fresh, X)),
             self.functions.join(fresh),
@@ -87,19 +123,6 @@ class Dictionary:
             self.n_candidates + len(fresh),
             self.bias,
         )
-
-
-def kept_functions(dictionary: Dictionary, relevance: Index, with_bias: bool, n_features: int) -> Functions | None:
-    """Bind the kept functions, the intercept last, for prediction; None if nothing was kept."""
-    parts = []
-    if len(relevance):
-        functions = dictionary.functions or Linear().bind(np.zeros((1, n_features)))
-        parts.append(functions.restrict(relevance))
-    if with_bias:
-        parts.append(Bias().bind(np.zeros((1, n_features))))
-    if not parts:
-        return None
-    return parts[0] if len(parts) == 1 else parts[0].join(parts[1])
 
 
 def evaluate_kept(functions: Functions | None, X: Any, linear: Index | None) -> Array:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from sparsebayes.basis import Basis, Functions
-from sparsebayes.estimators.dictionary import Dictionary, evaluate_kept, is_operator
+from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, resolve_solver
@@ -65,10 +65,12 @@ class Inputs(BaseEstimator, ABC):
             X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
         basis = self._make_basis(X, given)
         dictionary = Dictionary.build(X, basis, fit_intercept=self.fit_intercept, random_state=self.random_state)
-        task = Task(
-            X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose
-        )
+        task = Task(X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
         return task, dictionary, y, rows
+
+    def _store_functions(self, kept: Kept) -> None:
+        self._functions = kept.functions
+        self.relevance_functions_ = [] if kept.functions is None else kept.functions.specifications()
 
     def _take(self, X: Any, rows: Index) -> Any:
         """Rows of positive weight."""

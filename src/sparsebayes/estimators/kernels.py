@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable as Function
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sparsebayes.basis import RBF, Basis, Callable, Laplacian, PolynomialKernel, Precomputed, Sigmoid
 from sparsebayes.estimators.validation import check_positive, choose
@@ -41,7 +41,7 @@ def resolve_kernel(kernel: Any, gamma: Any, degree: int, coef0: float, X: Array,
     if isinstance(kernel, Basis):
         return kernel
     if callable(kernel):
-        return Callable(kernel)
+        return Callable(cast(Function[[Array, Array], ArrayLike], kernel))
     name = choose("kernel", kernel, tuple(_NAMED))
     needs_gamma = name in ("rbf", "poly", "laplacian", "sigmoid")
     return _NAMED[name](resolve_gamma(gamma, X, weights) if needs_gamma else 1.0, degree, coef0)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.basis import Functions
-from sparsebayes.estimators.dictionary import Dictionary, kept_functions
+from sparsebayes.estimators.dictionary import Dictionary, Kept
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import Certificate, Record, Result, Status
@@ -17,7 +16,6 @@ from sparsebayes.inference.run import run
 from sparsebayes.posterior import GaussianPosterior
 
 Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -31,9 +29,8 @@ class Targets:
 
 @dataclass(frozen=True)
 class TargetFit:
-    """What was learned of one target, in its own units; ``columns`` are sorted, the intercept last."""
+    """What was learned of one target, in its own units, in the order of the kept functions."""
 
-    columns: Index
     alpha: Array
     posterior: GaussianPosterior
 
@@ -42,9 +39,7 @@ class TargetFit:
 class RegressionFit:
     """What was learned of all targets."""
 
-    relevance: Index
-    with_bias: bool
-    functions: Functions | None
+    kept: Kept
     dictionary: Dictionary
     targets: list[TargetFit]
     log_evidence: float
@@ -98,20 +93,11 @@ def _solve(
 def _collect(task: Task, fits: list[tuple[Dictionary, Result, TargetScale]]) -> RegressionFit:
     n = float(np.sum(task.weights))
     dictionary = max((d for d, _, _ in fits), key=lambda d: d.n_candidates)
-    bias = dictionary.bias
-    kept = {c for _, result, _ in fits for c in result.active.indices}
-    with_bias = bias is not None and bias in kept
-    columns = np.array(sorted(kept - {bias}), dtype=np.intp)
-    everything = columns if not with_bias else np.append(columns, bias)
-    place = {int(c): k for k, c in enumerate(everything)}
-    targets = [fit for _, result, scale in fits for fit in _target_fits(result, scale, place)]
-    relevance = dictionary.position(columns)
+    kept = dictionary.keep({i for _, result, _ in fits for i in result.active.indices}, task.X.shape[1])
     return RegressionFit(
-        relevance=relevance,
-        with_bias=with_bias,
-        functions=kept_functions(dictionary, relevance, with_bias, task.X.shape[1]),
+        kept=kept,
         dictionary=dictionary,
-        targets=targets,
+        targets=[fit for _, result, scale in fits for fit in _target_fits(result, scale, kept)],
         log_evidence=sum(r.certificate.log_evidence + s.evidence_shift(n) for _, r, s in fits),
         statuses=[r.status for _, r, _ in fits],
         certificates=[s.restore_certificate(r.certificate, n) for _, r, s in fits],
@@ -120,9 +106,9 @@ def _collect(task: Task, fits: list[tuple[Dictionary, Result, TargetScale]]) -> 
     )
 
 
-def _target_fits(result: Result, scale: TargetScale, place: dict[int, int]) -> list[TargetFit]:
+def _target_fits(result: Result, scale: TargetScale, kept: Kept) -> list[TargetFit]:
     active = result.active
-    where = np.array([place[i] for i in active.indices], dtype=np.intp)
+    where = np.array([kept.place[i] for i in active.indices], dtype=np.intp)
     order = np.argsort(where)
     fits = []
     for k, (offset, unit) in enumerate(zip(scale.offset, scale.scale, strict=True)):
@@ -133,6 +119,5 @@ def _target_fits(result: Result, scale: TargetScale, place: dict[int, int]) -> l
             noise_variance=float(unit**2 / active.beta),
             offset=float(offset),
         )
-        columns = np.array(active.indices, dtype=np.intp)[order]
-        fits.append(TargetFit(columns, active.alpha[order] / unit**2, posterior))
+        fits.append(TargetFit(active.alpha[order] / unit**2, posterior))
     return fits

@@ -45,12 +45,11 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         targets = Targets(matrix, check_noise(self.noise_variance, matrix.shape[1]), self.shared_support)
         fit = fit_regression(task, targets, dictionary)
         self._store(fit, single=y.ndim == 1)
-        self._store_relevance(fit.dictionary, fit.relevance, rows)
+        self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         return self
 
     def _store(self, fit: RegressionFit, *, single: bool) -> None:
-        self.relevance_functions_ = [] if fit.functions is None else fit.functions.specifications()
-        self._functions = fit.functions
+        self._store_functions(fit.kept)
         self._posteriors = [target.posterior for target in fit.targets]
         self._single = single
         self.log_marginal_likelihood_ = fit.log_evidence
@@ -67,15 +66,16 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
 
     def _store_weights(self, fit: RegressionFit, single: bool) -> None:
         """``coef_``, ``intercept_`` and ``alpha_`` over the union of the targets' supports."""
-        n_all = len(fit.relevance) + fit.with_bias
+        n_kept, with_bias = len(fit.kept.relevance), fit.kept.with_bias
+        n_all = n_kept + with_bias
         weights = np.zeros((len(fit.targets), n_all))
         alpha = np.full((len(fit.targets), n_all), np.inf)
         offsets = np.array([target.posterior.offset for target in fit.targets])
         for k, target in enumerate(fit.targets):
             weights[k, target.posterior.functions] = target.posterior.mean
             alpha[k, target.posterior.functions] = target.alpha
-        intercept = offsets + (weights[:, -1] if fit.with_bias else 0.0)
-        coef = weights[:, : len(fit.relevance)]
+        intercept = offsets + (weights[:, -1] if with_bias else 0.0)
+        coef = weights[:, :n_kept]
         self.alpha_ = alpha[0] if single else alpha
         self.coef_ = coef[0] if single else coef
         self.intercept_ = float(intercept[0]) if single else intercept

@@ -23,8 +23,9 @@ class TargetScale:
     def of(cls, y: Array, weights: Array, *, centre: bool, fixed_noise: Array | None, shared: bool) -> TargetScale:
         """Measure the targets, (N, T).
 
-        Scales are powers of two, so that scaling rounds nothing.  Several targets that share their precisions are
-        brought to one noise level: to unit variance where the noise is learned, to equal noise where it is given.
+        The scale of a target on its own is a power of two, so that scaling rounds nothing.  Targets that share their
+        precisions are brought to one noise level: to unit variance where the noise is learned, to equal noise where it
+        is given.
         """
         offset = np.average(y, axis=0, weights=weights) if centre else np.zeros(y.shape[1])
         residual = y - offset
@@ -35,13 +36,11 @@ class TargetScale:
         unit = np.where(largest > 0.0, largest, 1.0)
         rms = unit * np.sqrt(np.average((residual / unit) ** 2, axis=0, weights=weights))
         scale = np.where(largest > 0.0, rms, np.maximum(rounding, np.finfo(float).tiny ** 0.25))
-        if shared and fixed_noise is None:
-            return cls(offset, scale)
-        if shared:
-            sigma = np.sqrt(fixed_noise)
-            scale = sigma * (np.max(scale) / np.max(sigma))
-            return cls(offset, scale)
-        return cls(offset, 2.0 ** np.round(np.log2(scale)))
+        if not shared:
+            scale = np.exp2(np.round(np.log2(scale)))
+        elif fixed_noise is not None:
+            scale = np.sqrt(fixed_noise / np.max(fixed_noise)) * np.max(scale)
+        return cls(offset, scale)
 
     def apply(self, y: Array) -> Array:
         """Targets as fitted; a constant target becomes exactly zero."""

@@ -15,10 +15,10 @@ import copy
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
 from sparsebayes.inference.evidence import Array, Statistics, leave_one_out, log_evidence
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.linalg import inverse_upper, log_det
 from sparsebayes.inference.problem import Problem
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
@@ -56,11 +56,10 @@ class SmallPosterior:
         stacked[:a] = np.sqrt(beta) * R
         np.fill_diagonal(stacked[a:], np.sqrt(alpha))
         q, t = np.linalg.qr(stacked)
-        root, _ = lapack.dtrtri(t)
+        root = inverse_upper(t)
         mean = root @ (q[:a].T @ (np.sqrt(beta) * z))
-        log_det = 2.0 * float(np.sum(np.log(np.abs(np.diagonal(t)))))
         residual = rest + float(np.sum((z - R @ mean) ** 2))
-        return cls(mean, root, root @ root.T, log_det, residual)
+        return cls(mean, root, root @ root.T, log_det(t), residual)
 
 
 class ActiveSet(Active):
@@ -211,7 +210,7 @@ class ActiveSet(Active):
         self.refresh()
 
     def drift(self) -> float:
-        r"""Disagreement of the updated statistics with the identities :math:`Q_j=\alpha_j\mu_j`, :math:`S_j=\alpha_j\gamma_j`.
+        r"""How far the updated statistics are from :math:`Q_j=\alpha_j\mu_j` and :math:`S_j=\alpha_j\gamma_j`.
 
         Relative to the largest :math:`|Q|` and to :math:`\beta\|\phi\|^2`.
         """
@@ -240,13 +239,13 @@ class ActiveSet(Active):
         outside = inner - R @ spread  # e_i in the old basis; its part along the new direction is ρ
         correlation = beta * (C.T @ outside + rho * self._C[self.size - 1])  # β φ_mᵀ e_i
         grown = np.empty((self.size, self.size))
-        grown[:-1, :-1] = self.covariance + sigma_i * np.outer(spread, spread)  # T&F eq. 28
+        grown[:-1, :-1] = self.covariance + sigma_i * spread[:, None] * spread  # T&F eq. 28
         grown[:-1, -1] = grown[-1, :-1] = -sigma_i * spread
         grown[-1, -1] = sigma_i
         self.covariance = grown
-        self.mean = np.vstack([self.mean - np.outer(spread, mu_i), mu_i])  # T&F eq. 29
+        self.mean = np.vstack([self.mean - spread[:, None] * mu_i, mu_i])  # T&F eq. 29
         self.S = self.S - sigma_i * correlation**2  # T&F eq. 30
-        self.Q = self.Q - np.outer(correlation, mu_i)  # T&F eq. 31
+        self.Q = self.Q - correlation[:, None] * mu_i  # T&F eq. 31
         self.updates += 1
         return True
 
@@ -293,10 +292,10 @@ class ActiveSet(Active):
         column = self.covariance[:, j].copy()
         mu = self.mean[j].copy()
         correlation = self.beta * (self.C.T @ (self.R @ column))
-        self.covariance -= kappa * np.outer(column, column)
-        self.mean -= kappa * np.outer(column, mu)
+        self.covariance = self.covariance - kappa * column[:, None] * column
+        self.mean = self.mean - kappa * column[:, None] * mu
         self.S = self.S + kappa * correlation**2
-        self.Q = self.Q + kappa * np.outer(correlation, mu)
+        self.Q = self.Q + kappa * correlation[:, None] * mu
         self.updates += 1
 
     # -- the factors ---------------------------------------------------------------------------------------

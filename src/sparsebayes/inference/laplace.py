@@ -5,8 +5,8 @@ A function of a problem with K outputs is a pair (column m, output k), numbered 
 :math:`Q = \boldsymbol\Phi^\top\nabla\log p`.  Two things make the search honest:
 
 * a move stands only if the *true* evidence, computed at the new mode, rises;
-* :math:`\log|\boldsymbol\Sigma^{-1}|` moves with the mode.  The linearised problem ignores that, so its stationary points
-  are not those of the evidence.  To first order it adds to :math:`q^2` the term :math:`-qD` with
+* :math:`\log|\boldsymbol\Sigma^{-1}|` moves with the mode.  The linearised problem ignores that, so its stationary
+  points are not those of the evidence.  To first order it adds to :math:`q^2` the term :math:`-qD` with
   :math:`D_m = \partial\log|\boldsymbol\Sigma^{-1}|/\partial w_m`, which costs one more product with the design.
 """
 
@@ -17,11 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, lapack
+from scipy.linalg import cho_solve
 
 from sparsebayes.design import Design
 from sparsebayes.inference.evidence import Array, Statistics, leave_one_out, log_evidence
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.linalg import cholesky, inverse_upper, log_det
 from sparsebayes.inference.problem import Index
 from sparsebayes.likelihood import Likelihood
 
@@ -156,48 +157,41 @@ def find_mode(active: ActiveColumns, alpha: Array, start: Array) -> Mode:
     likelihood = active.problem.likelihood
     weights = start.copy()
     outputs = active.predict(weights)
-    height = likelihood.log_likelihood(outputs) - 0.5 * float(alpha @ weights**2)
-    for _ in range(_NEWTON_STEPS):
+    height = _log_posterior(active, outputs, alpha, weights)
+    precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
+    for _ in range(_NEWTON_STEPS if len(alpha) else 0):
         gradient = active.correlate(likelihood.gradient(outputs)) - alpha * weights
-        precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
-        step = cho_solve(_cholesky(precision), gradient) if len(alpha) else gradient
+        step = cho_solve((cholesky(precision), False), gradient)
         decrement = float(gradient @ step)
-        if decrement <= _NEWTON_DECREMENT * max(1.0, abs(height)):
-            # Convergence is quadratic: the last full step, below what the height can resolve, settles log|Σ| too.
-            weights = weights + step
-            outputs = active.predict(weights)
-            precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
+        resolved = decrement > _NEWTON_DECREMENT * max(1.0, abs(height))
+        # Convergence is quadratic: the last full step, below what the height can resolve, settles log|Σ| too.
+        length = _line_search(active, alpha, weights, step, height, decrement) if resolved else 1.0
+        weights = weights + length * step
+        outputs = active.predict(weights)
+        height = _log_posterior(active, outputs, alpha, weights)
+        precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
+        if not resolved or length == 0.0:
             break
-        length = 1.0
-        while length > 1e-12:
-            trial = weights + length * step
-            trial_outputs = active.predict(trial)
-            reached = likelihood.log_likelihood(trial_outputs) - 0.5 * float(alpha @ trial**2)
-            if reached >= height + 1e-4 * length * decrement:
-                break
-            length *= 0.5
-        else:
-            break  # no ascent left above rounding
-        weights, outputs, height = trial, trial_outputs, reached
-    evidence = log_evidence(likelihood.log_likelihood(outputs), weights, alpha, _log_det(precision))
+    evidence = log_evidence(likelihood.log_likelihood(outputs), weights, alpha, log_det(cholesky(precision)))
     return Mode(weights, outputs, precision, evidence)
 
 
-def _cholesky(matrix: Array) -> tuple[Array, bool]:
-    """Cholesky factor of a positive definite matrix, scaled to unit diagonal first; rounding may ask for a little more."""
-    scale = np.sqrt(np.diagonal(matrix))
-    unit = matrix / np.outer(scale, scale)
-    for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
-        factor, failed = lapack.dpotrf(unit + jitter * np.eye(len(unit)), lower=0, clean=1)
-        if not failed:
-            return factor * scale, False
-    raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+def _log_posterior(active: ActiveColumns, outputs: Array, alpha: Array, weights: Array) -> float:
+    """Log posterior up to a constant (T&F eq. 10)."""
+    return active.problem.likelihood.log_likelihood(outputs) - 0.5 * float(alpha @ weights**2)
 
 
-def _log_det(matrix: Array) -> float:
-    if len(matrix) == 0:
-        return 0.0
-    return 2.0 * float(np.sum(np.log(np.diagonal(_cholesky(matrix)[0]))))
+def _line_search(
+    active: ActiveColumns, alpha: Array, weights: Array, step: Array, height: float, decrement: float
+) -> float:
+    """Largest of 1, ½, ¼, … that ascends enough (Armijo); zero if none does above rounding."""
+    length = 1.0
+    while length > 1e-12:
+        trial = weights + length * step
+        if _log_posterior(active, active.predict(trial), alpha, trial) >= height + 1e-4 * length * decrement:
+            return length
+        length *= 0.5
+    return 0.0
 
 
 class LaplaceActive(Active):
@@ -235,21 +229,6 @@ class LaplaceActive(Active):
     def copy(self) -> LaplaceActive:
         """Independent copy; nothing inside is changed in place."""
         return copy.copy(self)
-
-    @property
-    def indices(self) -> list[int]:
-        """Functions in the model."""
-        return self._columns.indices
-
-    @property
-    def size(self) -> int:
-        """Number of functions in the model."""
-        return len(self.indices)
-
-    @property
-    def mean(self) -> Array:
-        """Mode of the weights."""
-        return self._mode.mean
 
     def evidence(self) -> float:
         """Laplace's log evidence."""
@@ -335,10 +314,8 @@ class LaplaceActive(Active):
 
     def _commit(self, columns: ActiveColumns, alpha: Array, mode: Mode) -> None:
         self._columns, self.alpha, self._mode = columns, alpha, mode
-        if len(alpha):
-            self._root, _ = lapack.dtrtri(_cholesky(mode.precision)[0])
-        else:
-            self._root = np.zeros((0, 0))
+        self.indices, self.mean = columns.indices, mode.mean
+        self._root = inverse_upper(cholesky(mode.precision))
         self.covariance = self._root @ self._root.T
         spread = columns.spread(self.covariance)
         self._change = self.problem.likelihood.curvature_change(mode.outputs, spread)

@@ -1,7 +1,8 @@
-r"""The noise variance: its profile, its re-estimation, and the starts that keep it from being overrated.
+r"""The noise variance: its profile and its re-estimation.
 
-With :math:`\mathbf R\mathbf A^{-1/2} = \mathbf X\,\mathrm{diag}(d)\,\mathbf Y^\top` and :math:`\tilde z = \mathbf X^\top
-z`, the evidence of T targets at fixed :math:`\boldsymbol\alpha` is a function of :math:`\beta = \sigma^{-2}` alone,
+With :math:`\mathbf R\mathbf A^{-1/2} = \mathbf X\,\mathrm{diag}(d)\,\mathbf Y^\top` and
+:math:`\tilde z = \mathbf X^\top z`, the evidence of T targets at fixed :math:`\boldsymbol\alpha` is a function of
+:math:`\beta = \sigma^{-2}` alone,
 
 .. math::
 
@@ -14,9 +15,10 @@ which costs nothing to evaluate, to maximise or to differentiate.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array
@@ -62,9 +64,13 @@ class NoiseProfile:
     def maximum(self, log_beta: float, log_beta_limit: float) -> tuple[float, float]:
         """Best noise near the given one: ``(log beta, evidence)``, never worse than where it began."""
         low, high = log_beta - 6.0, min(log_beta + 6.0, log_beta_limit)
-        found = minimize_scalar(lambda v: -self.evidence(v), bounds=(low, high), method="bounded")
-        best, value = float(found["x"]), -float(found["fun"])
-        here = self.evidence(log_beta)
+        if self.slope(high) >= 0.0:
+            best = high
+        elif self.slope(low) <= 0.0:
+            best = low
+        else:
+            best = cast(float, brentq(self.slope, low, high, xtol=1e-10))
+        value, here = self.evidence(best), self.evidence(log_beta)
         return (best, value) if value >= here else (log_beta, here)
 
 

@@ -178,21 +178,23 @@ class _Run:
 
     def _certify(self, status: Status) -> Certificate:
         """Certify on the data; where rounding had hidden a move, make it and certify again."""
-        start = self.best
-        for remaining in reversed(range(_CERTIFICATION_ROUNDS)):
-            state = start.state
-            state.active = state.active.recompute()
-            state.evidence = state.active.evidence()
-            certificate = certify(
-                state.active, learn_noise=state.learn_noise, tol=self.settings.tol, start=start.number
-            )
-            if certificate.converged or status is not Status.CONVERGED or not remaining:
+        certificate = self._recompute()
+        for _ in range(_CERTIFICATION_ROUNDS):
+            if certificate.converged or status is not Status.CONVERGED:
                 break
             try:
-                self._climb(start)
+                self._climb(self.best)
             except _Stopped:
-                status = Status.MAX_ITER
+                break
+            certificate = self._recompute()
         return certificate
+
+    def _recompute(self) -> Certificate:
+        """Compute the best model anew from the data."""
+        state = self.best.state
+        state.active = state.active.recompute()
+        state.evidence = state.active.evidence()
+        return certify(state.active, learn_noise=state.learn_noise, tol=self.settings.tol, start=self.best.number)
 
     # -- the loop ------------------------------------------------------------------------------------------
 

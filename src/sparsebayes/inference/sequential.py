@@ -270,7 +270,7 @@ class Sequential(BaseEstimator):
         return info
 
     def _sweep(self, state: State, best: Array, gain: Array, tol: float) -> Info | None:
-        """Re-estimate every precision in the model that gains, together, if that gains as much as the best one alone."""
+        """Re-estimate all precisions that gain, together, if that gains as much as the best one alone."""
         active = state.active
         changed = (gain > tol) & np.isfinite(best)
         if not np.any(changed):

@@ -4,12 +4,12 @@ Re-estimating the noise while the model is still small lets the first few functi
 the search does not recover.  So after the paper's schedule has converged, the search goes on from that model with the
 noise *held* at a lower level until convergence, and only then released; the best objective is kept.
 
-A held start is watched through the noise profile :math:`\max_\beta\mathcal L(\boldsymbol\alpha,\beta)`, the evidence that
-the present precisions would have if the noise were free.  On data whose rest really is noise the profile falls from the
-first additions on: the start, and with it all lower ones, is abandoned.  Where it stands still for long, the start is
-released as it is.  While the model is small, one last start begins from nothing at very low noise, because the first
-functions decide in which maximum the search ends.  Everything is decided by counts and evidences, never by clocks, so
-that a fit is reproducible.
+A held start is watched through the noise profile :math:`\max_\beta\mathcal L(\boldsymbol\alpha,\beta)`, the evidence
+that the present precisions would have if the noise were free.  On data whose rest really is noise the profile falls
+from the first additions on: the start, and with it all lower ones, is abandoned.  Where it stands still for long, the
+start is released as it is.  While the model is small, one last start begins from nothing at very low noise, because
+the first functions decide in which maximum the search ends.  Everything is decided by counts and evidences, never by
+clocks, so that a fit is reproducible.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from sparsebayes.inference.sequential import State
 
 # Noise variance of the first start as a fraction of the targets' variance (T&F section 4, step 1).
 FIRST_NOISE = 0.1
-# The profile is looked at after this many moves; this fall (nats) ends the start, and so do so many moves without a rise.
+# The profile is looked at every few moves; a fall of so many nats ends the start, and so do so many moves without a
+# rise of one nat.
 _EVERY = 5
 _FALL = 2.0
 _RISE = 1.0

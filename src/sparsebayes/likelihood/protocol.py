@@ -1,8 +1,8 @@
 r"""What a likelihood offers.
 
-At outputs :math:`\mathbf y` (N rows, K outputs) a likelihood is, to second order, a weighted Gaussian problem: a curvature
-:math:`\mathbf B_n = -\nabla\nabla\log p(t_n|\mathbf y_n)`, a K×K block for each row, and a gradient.  The derivative of
-:math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the outputs is what Laplace's evidence needs beyond that.
+At outputs :math:`\mathbf y` (N rows, K outputs) a likelihood is, to second order, a weighted Gaussian problem: a
+curvature :math:`\mathbf B_n = -\nabla\nabla\log p(t_n|\mathbf y_n)`, a K×K block for each row, and a gradient.  The
+derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the outputs is what Laplace's evidence needs beyond.
 """
 
 from __future__ import annotations

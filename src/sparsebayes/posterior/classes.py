@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 def moderation(variance: Array) -> Array:
-    r""":math:`\kappa(v) = (1+\pi v/8)^{-1/2}` with :math:`E[\sigma(y)] \approx \sigma(\kappa(v)\bar y)` (MacKay 1992)."""
+    r""":math:`\kappa(v) = (1+\pi v/8)^{-1/2}`: :math:`E[\sigma(y)] \approx \sigma(\kappa(v)\bar y)` (MacKay 1992)."""
     return 1.0 / np.sqrt(1.0 + np.pi * variance / 8.0)
 
 

@@ -1,0 +1,37 @@
+"""Small dense factorisations, by LAPACK directly: on matrices this small the usual checks cost more than the work."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+
+from sparsebayes.inference.evidence import Array
+
+_INVERT_TRIANGLE, _CHOLESKY = get_lapack_funcs(("trtri", "potrf"), (np.zeros(1),))
+
+
+def inverse_upper(triangle: Array) -> Array:
+    """Inverse of an upper triangular matrix."""
+    return _INVERT_TRIANGLE(triangle)[0] if len(triangle) else np.zeros((0, 0))
+
+
+def cholesky(matrix: Array) -> Array:
+    """Upper Cholesky factor of a positive definite matrix.
+
+    The matrix is scaled to unit diagonal first, so that functions of very different size do no harm; where rounding has
+    made it indefinite, the least jitter that helps is added.
+    """
+    if len(matrix) == 0:
+        return np.zeros((0, 0))
+    scale = np.sqrt(np.diagonal(matrix))
+    unit = matrix / scale / scale[:, None]
+    for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
+        factor, failed = _CHOLESKY(unit + jitter * np.eye(len(unit)), lower=0, clean=1)
+        if not failed:
+            return factor * scale
+    raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+
+
+def log_det(factor: Array) -> float:
+    """Log determinant of a matrix from its triangular factor."""
+    return 2.0 * float(np.sum(np.log(np.abs(np.diagonal(factor)))))
