@@ -71,10 +71,16 @@ class Certificate:
         return max(self.excluded_gain, self.kept_gain, self.noise_gain) <= self.tol
 
 
-def certify(active: Active, *, learn_noise: bool, tol: float, start: int) -> Certificate:
-    """Certify a model that was just recomputed on the data."""
+def certify(
+    active: Active, *, learn_noise: bool, tol: float, start: int, refused: frozenset[int] = frozenset()
+) -> Certificate:
+    """Certify a model that was just recomputed on the data.
+
+    Functions in ``refused`` were tried on this very model and did not raise the objective, whatever their score says.
+    """
     found = active.statistics()
     scores = score(active, found)
+    scores.gain[list(refused)] = 0.0
     inside = scores.in_model
     log_evidence = active.evidence()
     theta = np.where(found.movable & ~inside, found.q2 / np.where(found.s > 0.0, found.s, 1.0) - 1.0, -np.inf)

@@ -81,6 +81,12 @@ def best_alpha(s: Array, q2: Array) -> Array:
         return np.where(theta > 0.0, s * (s / theta), np.inf)
 
 
+def best_moves(alpha: Array, s: Array, q2: Array, n_targets: int) -> tuple[Array, Array]:
+    """Best precisions, and what each alone would gain from the present ones."""
+    best = best_alpha(s, q2)
+    return best, n_targets * (contribution(best, s, q2) - contribution(alpha, s, q2))
+
+
 def leave_one_out(alpha: Array, variance: Array, mean: Array, S: Array, Q: Array) -> tuple[Array, Array]:
     r"""``s`` and ``q`` of functions in the model, each with itself left out (T&F eq. 23).
 

@@ -60,8 +60,8 @@ class Active(ABC):
         """Of the posterior precision scaled to unit diagonal."""
 
     @abstractmethod
-    def add(self, i: int, alpha: float) -> bool:
-        """Add function i with this precision."""
+    def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
+        """Add function i with about this precision; where gains are only predicted, if it really gains ``at_least``."""
 
     @abstractmethod
     def reestimate(self, j: int, alpha: float) -> bool:
@@ -72,8 +72,8 @@ class Active(ABC):
         """Take the j-th function out of the model."""
 
     @abstractmethod
-    def sweep(self, alpha: Array, at_least: float) -> bool:
-        """Change all precisions together, if that gains ``at_least``."""
+    def sweep(self, tol: float) -> int:
+        """Re-estimate together all precisions that gain more than ``tol``; return how many were changed."""
 
     @abstractmethod
     def maintain(self) -> None:

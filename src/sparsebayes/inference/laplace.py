@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
+from scipy.optimize import minimize
 
 from sparsebayes.design import Design
 from sparsebayes.inference.evidence import Array, Statistics, leave_one_out, log_evidence
@@ -29,9 +30,12 @@ from sparsebayes.likelihood import Likelihood
 _NEWTON_STEPS = 200
 # Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
 _NEWTON_DECREMENT = 1e-10
-# An addition whose evidence does not rise is tried again with the precision this many times larger.
-_WEAKER = (1.0, 4.0, 16.0, 64.0)
 _RESOLVED = 1e-14
+# An addition that does not gain enough is tried again with the precision this many times larger.
+_WEAKER = (1.0, 4.0, 16.0, 64.0)
+# How far one sweep may move a log precision; what wants to go further is for deletion to decide.
+_REACH = 6.0
+_SWEEP_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -252,7 +256,13 @@ class LaplaceActive(Active):
         return s, q[:, 0] ** 2 - q[:, 0] * (self.covariance @ self._bend) / variance
 
     def statistics(self) -> Statistics:
-        """Statistics of all functions (T&F eqs 24-25 at the mode)."""
+        """Statistics of all functions at the mode, computed once for every model."""
+        if self._statistics is None:
+            self._statistics = self._score_dictionary()
+        return self._statistics
+
+    def _score_dictionary(self) -> Statistics:
+        """T&F eqs 24-25 at the mode."""
         problem, likelihood = self.problem, self.problem.likelihood
         outputs = self._mode.outputs
         curvature = likelihood.curvature(outputs)
@@ -279,11 +289,22 @@ class LaplaceActive(Active):
 
     # -- moves: each stands only if the true evidence rises ------------------------------------------------
 
-    def add(self, i: int, alpha: float) -> bool:
-        """Add function i, with a weaker prior variance where the full one does not raise the evidence."""
+    def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
+        r"""Add function i, if that gains ``at_least``.
+
+        The predicted precision may be too small where rows saturate; then larger ones are tried, as long as the slope of
+        the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.
+        """
         columns = self._columns.add(i)
         start = np.append(self.mean, 0.0)
-        return any(self._try(columns, np.append(self.alpha, factor * alpha), start) for factor in _WEAKER)
+        found = self.statistics()
+        slope = 0.5 * float(found.q2[i] - found.s[i])
+        for factor in _WEAKER:
+            if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least):
+                return True
+            if slope / (factor * alpha) <= at_least:
+                return False
+        return False
 
     def reestimate(self, j: int, alpha: float) -> bool:
         """Give the j-th function another precision, or one nearer to its own if that does not help."""
@@ -298,9 +319,40 @@ class LaplaceActive(Active):
         """Take the j-th function out."""
         return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j))
 
-    def sweep(self, alpha: Array, at_least: float) -> bool:
-        """Change all precisions together, if that gains ``at_least``."""
-        return self._try(self._columns, alpha, self.mean, at_least)
+    def sweep(self, tol: float) -> int:
+        r"""Climb over all :math:`\log\alpha` together, by a quasi-Newton method on the exact gradient.
+
+        :math:`\partial\mathcal L/\partial\log\alpha_j = \tfrac12[1-\alpha_j(\Sigma_{jj}+w_j^2-w_j(\Sigma c)_j)]`, where
+        :math:`c` is the derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights.  Fixed-point
+        sweeps need hundreds of modes where weights are poorly determined; this needs a dozen.
+        """
+        if self.size == 0:
+            return 0
+        here = np.log(self.alpha)
+        trial = self.copy()
+
+        def descend(log_alpha: Array) -> tuple[float, Array]:
+            alpha = np.exp(log_alpha)
+            trial._commit(trial._columns, alpha, find_mode(trial._columns, alpha, trial.mean))
+            return -trial.evidence(), -trial.gradient()
+
+        bounds = [(value - _REACH, value + _REACH) for value in here]
+        found = minimize(
+            descend,
+            here,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"gtol": np.sqrt(tol), "ftol": 0.0, "maxiter": _SWEEP_STEPS},
+        )
+        changed = int(np.sum(np.abs(found.x - here) > np.sqrt(tol)))
+        alpha = np.exp(found.x)
+        return changed if changed and self._try(self._columns, alpha, trial.mean) else 0
+
+    def gradient(self) -> Array:
+        r"""Derivative of the evidence with respect to :math:`\log\alpha` of the functions in the model."""
+        spread = np.diagonal(self.covariance) + self.mean**2 - self.mean * (self.covariance @ self._bend)
+        return 0.5 * (1.0 - self.alpha * spread)
 
     def maintain(self) -> None:
         """Nothing drifts here: every accepted move was computed from the data."""
@@ -314,6 +366,7 @@ class LaplaceActive(Active):
 
     def _commit(self, columns: ActiveColumns, alpha: Array, mode: Mode) -> None:
         self._columns, self.alpha, self._mode = columns, alpha, mode
+        self._statistics: Statistics | None = None
         self.indices, self.mean = columns.indices, mode.mean
         self._root = inverse_upper(cholesky(mode.precision))
         self.covariance = self._root @ self._root.T

@@ -194,7 +194,13 @@ class _Run:
         state = self.best.state
         state.active = state.active.recompute()
         state.evidence = state.active.evidence()
-        return certify(state.active, learn_noise=state.learn_noise, tol=self.settings.tol, start=self.best.number)
+        return certify(
+            state.active,
+            learn_noise=state.learn_noise,
+            tol=self.settings.tol,
+            start=self.best.number,
+            refused=frozenset(state.refused),
+        )
 
     # -- the loop ------------------------------------------------------------------------------------------
 

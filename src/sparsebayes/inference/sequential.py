@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.evidence import Array, Statistics, best_alpha, contribution
+from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.noise import maximise_noise, reestimate_noise
 
@@ -46,7 +46,11 @@ class Info:
 
 @dataclass
 class State:
-    """What is carried from step to step."""
+    """What is carried from step to step.
+
+    A function is ``refused`` when its move was tried on the present model and did not raise the objective, ``stale`` when
+    that was on an earlier one.
+    """
 
     active: Active
     learn_noise: bool
@@ -55,6 +59,7 @@ class State:
     since_noise: int = 0
     position: int = 0
     refused: set[int] = field(default_factory=set)
+    stale: set[int] = field(default_factory=set)
     settled: bool = False
 
     @property
@@ -66,7 +71,7 @@ class State:
 
     def copy(self) -> State:
         """Independent copy on the same problem."""
-        return replace(self, active=self.active.copy(), refused=set(self.refused))
+        return replace(self, active=self.active.copy(), refused=set(self.refused), stale=set(self.stale))
 
 
 @dataclass(frozen=True)
@@ -91,13 +96,8 @@ class Scores:
 def score(active: Active, found: Statistics | None = None) -> Scores:
     """Gain of the best move of every function (T&F eqs 18, 20, 21); candidates that may not enter gain nothing."""
     found = active.statistics() if found is None else found
-    best, gain = _best_moves(found.alpha, found.s, found.q2, active.problem.n_targets)
+    best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets)
     return Scores(found.alpha, best, np.where(found.movable, gain, 0.0))
-
-
-def _best_moves(alpha: Array, s: Array, q2: Array, n_targets: int) -> tuple[Array, Array]:
-    best = best_alpha(s, q2)
-    return best, n_targets * (contribution(best, s, q2) - contribution(alpha, s, q2))
 
 
 class Sequential(BaseEstimator):
@@ -201,24 +201,21 @@ class Sequential(BaseEstimator):
             state.since_noise = 0
             if reestimate_noise(state.gaussian) > 0.0:
                 return self._done(state, "noise")
-        if active.approximate and self.sweeps:
-            info = self._settle(state, tol)
-            if info is not None:
-                return info
+        if active.approximate and not state.settled:
+            state.settled = True
+            changed = active.sweep(_CAUTION * tol)
+            if changed:
+                return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
-        if state.refused:
-            scores.gain[list(state.refused)] = 0.0
         first = self._first(state, scores)
         choice = self._select(state, scores, tol) if first is None else first
         if choice is None:
             return self._finish(state, scores, tol)
-        settled = not np.any(scores.structural & (scores.gain > tol))
-        if self.sweeps and settled and active.size > 1:
-            here = np.array(active.indices)
-            info = self._sweep(state, scores.best[here], scores.gain[here], tol)
-            if info is not None:
-                return info
-        return self._move(state, scores, choice)
+        if self.sweeps and not np.any(scores.structural & (scores.gain > tol)):
+            changed = active.sweep(tol)
+            if changed:
+                return self._done(state, "sweep", n_moves=changed)
+        return self._move(state, scores, choice, tol)
 
     # -- which move ----------------------------------------------------------------------------------------
 
@@ -229,7 +226,14 @@ class Sequential(BaseEstimator):
         return None
 
     def _select(self, state: State, scores: Scores, tol: float) -> int | None:
-        gaining = np.flatnonzero(scores.gain > tol)
+        gains = scores.gain > tol
+        gains[list(state.refused)] = False
+        fresh = gains.copy()
+        fresh[list(state.stale)] = False
+        if not np.any(fresh):  # nothing else is left: what was refused by an earlier model gets another chance
+            state.stale.clear()
+            fresh = gains
+        gaining = np.flatnonzero(fresh)
         if len(gaining) == 0:
             return None
         if self.selection == "random":
@@ -244,11 +248,11 @@ class Sequential(BaseEstimator):
 
     # -- making it -----------------------------------------------------------------------------------------
 
-    def _move(self, state: State, scores: Scores, i: int) -> Info:
+    def _move(self, state: State, scores: Scores, i: int, at_least: float = 0.0) -> Info:
         """One addition, deletion or re-estimation (T&F steps 6-8)."""
         active = state.active
         if not scores.in_model[i]:
-            kind, made = "add", active.add(i, float(scores.best[i]))
+            kind, made = "add", active.add(i, float(scores.best[i]), at_least)
         elif np.isfinite(scores.best[i]):
             kind, made = "reestimate", active.reestimate(active.indices.index(i), float(scores.best[i]))
         else:
@@ -257,27 +261,6 @@ class Sequential(BaseEstimator):
             state.refused.add(i)
             return Info(REFUSED, i)
         return self._done(state, kind, i, 1)
-
-    def _settle(self, state: State, tol: float) -> Info | None:
-        """Re-estimate what is in the model without looking at the rest of the dictionary."""
-        active = state.active
-        if state.settled or active.size == 0:
-            return None
-        s, q2 = active.leave_one_out()
-        best, gain = _best_moves(active.alpha, s, q2, active.problem.n_targets)
-        info = self._sweep(state, best, gain, _CAUTION * tol)
-        state.settled = info is None
-        return info
-
-    def _sweep(self, state: State, best: Array, gain: Array, tol: float) -> Info | None:
-        """Re-estimate all precisions that gain, together, if that gains as much as the best one alone."""
-        active = state.active
-        changed = (gain > tol) & np.isfinite(best)
-        if not np.any(changed):
-            return None
-        if not active.sweep(np.where(changed, best, active.alpha), float(np.max(gain[changed]))):
-            return None
-        return self._done(state, "sweep", n_moves=int(np.sum(changed)))
 
     def _finish(self, state: State, scores: Scores, tol: float) -> Info | None:
         """No move gains ``tol``: drop what has no relevance left, settle the noise, or declare convergence."""
@@ -302,9 +285,10 @@ class Sequential(BaseEstimator):
                 state.refused.add(i)
         return None
 
-    def _done(self, state: State, kind: str, function: int = -1, n_moves: int = 0) -> Info:
+    def _done(self, state: State, kind: str, function: int = -1, n_moves: int = 0, *, settled: bool = False) -> Info:
         before, state.evidence = state.evidence, state.active.evidence()
         state.since_noise += n_moves
+        state.stale |= state.refused
         state.refused.clear()
-        state.settled = False
+        state.settled = settled
         return Info(kind, function, n_moves, state.evidence - before)
