@@ -28,6 +28,8 @@ _IN_SPAN = 1e-13
 # A candidate whose s is below this fraction of β‖φ‖² lies in the span of the model up to rounding: s, and with it the
 # gain, has no correct digit.
 _RESOLVED = 1e-14
+# Largest variance inflation factor Σ_jj (α_j + β‖φ_j‖²) at which the factors alone give Q to nine digits.
+_COLLINEAR = 1e5
 # Exact refresh after this many rank-one updates, or as soon as the drift check says so.
 _REFRESH_EVERY = 50
 _DRIFT = 1e-9
@@ -190,8 +192,25 @@ class ActiveSet(Active):
         self.mean, self.covariance = post.mean.copy(), post.covariance.copy()
         projected = (self.beta * (self.R @ post.root)).T @ self.C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
         self.S = self.beta * self.problem.sqnorms - np.einsum("am,am->m", projected, projected)
-        self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
+        if self._collinear():
+            self._refine()
+        else:
+            self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
         self.updates = 0
+
+    def _collinear(self) -> bool:
+        """Whether a variance inflation factor in the model is so large that rounding in the factors shows in Q."""
+        precision = self.alpha + self.beta * self.problem.sqnorms[self.indices]
+        return bool(np.any(precision * np.diagonal(self.covariance) > _COLLINEAR))
+
+    def _refine(self) -> None:
+        """Iterative refinement of the mean on the columns themselves, and Q from the residuals of the data."""
+        columns = self.problem.columns(np.array(self.indices, dtype=np.intp))
+        for _ in range(2):
+            residual = self.problem.target - columns @ self.mean
+            gradient = self.beta * (columns.T @ residual) - self.alpha[:, None] * self.mean
+            self.mean = self.mean + self.covariance @ gradient
+        self.Q = self.beta * self.problem.correlate(self.problem.target - columns @ self.mean)
 
     def set_hyperparameters(self, alpha: Array, beta: float, post: SmallPosterior | None = None) -> None:
         """Change all α and the noise together."""

@@ -30,6 +30,7 @@ REFUSED = "refused"
 _TIE = 1e-10
 # A function that brings less than this many nats is worth a trial deletion where gains are only predicted.
 _DOUBTFUL = 1.0
+_NEAR_MISSES = 5
 # What such a prediction may be wrong by: re-estimation goes on until this fraction of the tolerance.
 _CAUTION = 0.1
 
@@ -270,10 +271,15 @@ class Sequential(BaseEstimator):
             return self._move(state, scores, int(np.argmax(np.where(idle, scores.gain, -1.0))))
         if state.learn_noise and maximise_noise(state.gaussian) > tol:
             return self._done(state, "noise")
-        return self._doubt(state) if state.active.approximate else None
+        return self._doubt(state, tol) if state.active.approximate else None
 
-    def _doubt(self, state: State) -> Info | None:
-        """Where gains are only predicted, try in earnest to do without each function that brings little."""
+    def _doubt(self, state: State, tol: float) -> Info | None:
+        """Where gains are only predicted, try in earnest what the prediction narrowly rules out.
+
+        That is to do without each function that brings little, and to add the best of those left out with the prior
+        variance that its least-squares weight suggests: where rows saturate, the evidence can have a maximum at a finite
+        precision although it falls from infinity at first.
+        """
         active = state.active
         s, q2 = active.leave_one_out()
         brings = contribution(active.alpha, s, q2)
@@ -282,6 +288,14 @@ class Sequential(BaseEstimator):
             if brings[j] < _DOUBTFUL and i not in state.refused:
                 if active.delete(int(j)):
                     return self._done(state, "delete", i, 1)
+                state.refused.add(i)
+        found = active.statistics()
+        near = np.where(found.movable & ~np.isfinite(found.alpha) & (found.q2 > 0.0), found.q2, 0.0)
+        ratio = near / np.where(found.s > 0.0, found.s, 1.0)
+        for i in np.argsort(-ratio, kind="stable")[:_NEAR_MISSES].tolist():
+            if ratio[i] > 0.0 and i not in state.refused:
+                if any(active.add(i, float(found.s[i] / ratio[i]) * shorter, tol) for shorter in (1.0, 0.25)):
+                    return self._done(state, "add", i, 1)
                 state.refused.add(i)
         return None
 

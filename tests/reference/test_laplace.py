@@ -1,0 +1,153 @@
+"""Laplace's evidence against brute force: values, gradients, predicted gains, and local optimality of the support."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from sparsebayes import RVC, SparseBayesClassifier
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference.laplace import ActiveColumns, LaplaceActive, LaplaceProblem, find_mode
+from sparsebayes.likelihood import Bernoulli, Categorical
+
+
+def brute_force(Phi, t, alpha):
+    """Laplace's log evidence of two classes, from a dense Newton iteration."""
+    if len(alpha) == 0:
+        return -len(t) * np.log(2.0)
+    sign = 2.0 * t - 1.0
+    w = np.zeros(len(alpha))
+
+    def height(v):
+        return -np.sum(np.logaddexp(0.0, -sign * (Phi @ v))) - 0.5 * alpha @ v**2
+
+    for _ in range(60):
+        p = expit(Phi @ w)
+        gradient = Phi.T @ (t - p) - alpha * w
+        H = Phi.T @ (Phi * (p * (1 - p))[:, None]) + np.diag(alpha)
+        step = np.linalg.solve(H, gradient)
+        length = 1.0
+        while height(w + length * step) < height(w) and length > 1e-8:
+            length /= 2
+        w = w + length * step
+        if gradient @ step < 1e-15:
+            break
+    p = expit(Phi @ w)
+    H = Phi.T @ (Phi * (p * (1 - p))[:, None]) + np.diag(alpha)
+    return height(w) + 0.5 * np.sum(np.log(alpha)) - 0.5 * np.linalg.slogdet(H)[1]
+
+
+def binary_problem(rng, n=40, m=6):
+    Phi = rng.standard_normal((n, m))
+    t = (rng.random(n) < expit(Phi @ (rng.standard_normal(m) * (rng.random(m) < 0.6) * 2))).astype(float)
+    t[:2] = 0.0, 1.0
+    return Phi, t
+
+
+def laplace_problem(Phi, likelihood):
+    return LaplaceProblem(DenseDesign(Phi), likelihood, np.ones(Phi.shape[1], dtype=bool))
+
+
+def test_evidence_equals_brute_force():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        Phi, t = binary_problem(rng)
+        alpha = np.exp(rng.standard_normal(3))
+        active = LaplaceActive.from_model(laplace_problem(Phi, Bernoulli(t, np.ones(len(t)))), [0, 2, 5], alpha)
+        assert active.evidence() == pytest.approx(brute_force(Phi[:, [0, 2, 5]], t, alpha), abs=1e-8)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_gradient_of_the_evidence(classes):
+    rng = np.random.default_rng(3)
+    Phi, t = binary_problem(rng)
+    n, m = Phi.shape
+    if classes == 2:
+        likelihood, indices = Bernoulli(t, rng.uniform(0.5, 2, n)), [0, 2, 5]
+    else:
+        likelihood = Categorical(np.eye(classes)[rng.integers(0, classes, n)], rng.uniform(0.5, 2, n))
+        indices = [0, m + 2, 3 * m + 1, m + 5]
+    problem = laplace_problem(Phi, likelihood)
+    log_alpha = rng.standard_normal(len(indices))
+    found = LaplaceActive.from_model(problem, indices, np.exp(log_alpha)).gradient()
+    for j in range(len(indices)):
+        step = np.zeros(len(indices))
+        step[j] = 1e-4
+        up = LaplaceActive.from_model(problem, indices, np.exp(log_alpha + step)).evidence()
+        down = LaplaceActive.from_model(problem, indices, np.exp(log_alpha - step)).evidence()
+        assert found[j] == pytest.approx((up - down) / 2e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_slope_of_adding_a_function_is_exact(classes):
+    """q² − s of a function outside the model is twice the derivative of the evidence in 1/α at zero."""
+    rng = np.random.default_rng(4)
+    Phi, t = binary_problem(rng)
+    n, m = Phi.shape
+    labels = rng.integers(0, classes, n)
+    likelihood = Bernoulli(t, np.ones(n)) if classes == 2 else Categorical(np.eye(classes)[labels], np.ones(n))
+    problem = laplace_problem(Phi, likelihood)
+    indices, alpha = [1, problem.n_functions - 1], np.array([0.7, 2.0])
+    active = LaplaceActive.from_model(problem, indices, alpha)
+    found = active.statistics()
+    for i in range(problem.n_functions):
+        if i in indices:
+            continue
+        epsilon = 1e-6
+        bigger = LaplaceActive.from_model(problem, [*indices, i], np.append(alpha, 1 / epsilon))
+        slope = (bigger.evidence() - active.evidence()) / epsilon
+        assert 0.5 * (found.q2[i] - found.s[i]) == pytest.approx(slope, rel=1e-3, abs=1e-3)
+
+
+def test_newton_converges_from_far_away():
+    rng = np.random.default_rng(5)
+    Phi, _ = binary_problem(rng, n=60)
+    t = (Phi[:, 0] > 0).astype(float)  # separable: only the prior holds the weights
+    active = ActiveColumns(laplace_problem(Phi, Bernoulli(t, np.ones(60))), [0, 1])
+    alpha = np.array([1e-6, 1e-6])
+    near, far = find_mode(active, alpha, np.zeros(2)), find_mode(active, alpha, np.array([300.0, -200.0]))
+    np.testing.assert_allclose(near.mean, far.mean, rtol=1e-6)
+    target = minimize(
+        lambda w: np.sum(np.logaddexp(0, -(2 * t - 1) * (Phi[:, :2] @ w))) + 0.5 * alpha @ w**2, near.mean, tol=1e-12
+    )
+    np.testing.assert_allclose(near.mean, target.x, rtol=1e-3)
+
+
+def test_support_is_a_local_optimum_under_single_moves():
+    """200 problems of at most six functions: no change of one precision, to any value, raises the true evidence."""
+    grid = np.exp(np.linspace(-6, 9, 21))
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n, m = int(rng.integers(15, 60)), int(rng.integers(2, 7))
+        X = rng.standard_normal((n, m))
+        if seed % 3 == 0:
+            X[:, -1] = X[:, 0] + 0.3 * rng.standard_normal(n)
+        w = rng.standard_normal(m) * (rng.random(m) < 0.6) * rng.choice([0.5, 1.5, 4.0])
+        t = (rng.random(n) < expit(X @ w)).astype(int)
+        t[:2] = 0, 1
+        model = SparseBayesClassifier(fit_intercept=False).fit(X, t)
+        alpha = np.full(m, np.inf)
+        alpha[model.relevance_] = model.alpha_[0]
+
+        def evidence(a, X=X, t=t):
+            kept = np.isfinite(a)
+            return brute_force(X[:, kept], t, a[kept])
+
+        here = evidence(alpha)
+        assert here == pytest.approx(model.log_marginal_likelihood_, abs=1e-6)
+        for j in range(m):
+            for value in (np.inf, *grid):
+                trial = alpha.copy()
+                trial[j] = value
+                assert evidence(trial) <= here + 2 * model.tol, (seed, j, value)
+
+
+def test_sample_weight_is_repetition():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((40, 2))
+    y = (X[:, 0] + 0.5 * rng.standard_normal(40) > 0).astype(int)
+    counts = rng.integers(0, 4, 40)
+    weighted = RVC(gamma=0.5).fit(X, y, sample_weight=counts)
+    repeated = RVC(gamma=0.5).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    assert weighted.log_marginal_likelihood_ == pytest.approx(repeated.log_marginal_likelihood_, abs=1e-6)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
