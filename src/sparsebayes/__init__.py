@@ -10,6 +10,7 @@ True
 from sparsebayes import basis, datasets
 from sparsebayes._version import __version__
 from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.export import load, save
 from sparsebayes.inference import Sequential
 
 __all__ = [
@@ -21,4 +22,6 @@ __all__ = [
     "__version__",
     "basis",
     "datasets",
+    "load",
+    "save",
 ]

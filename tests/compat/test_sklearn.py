@@ -661,9 +661,9 @@ def test_relevance_vectors_are_the_training_rows(make):
 
 def test_gamma_means_what_it_means_in_scikit_learn():
     X, y = kernel_data(RVR())
-    scale = 1.0 / (X.shape[1] * X.var())
-    np.testing.assert_allclose(RVR(gamma="scale").fit(X, y).predict(X), RVR(gamma=scale).fit(X, y).predict(X), rtol=1e-6)
-    np.testing.assert_allclose(RVR(gamma="auto").fit(X, y).predict(X), RVR(gamma=0.5).fit(X, y).predict(X), rtol=1e-6)
+    for name, gamma in {"scale": 1.0 / (X.shape[1] * X.var()), "auto": 0.5}.items():
+        by_name, by_value = RVR(gamma=name).fit(X, y), RVR(gamma=gamma).fit(X, y)
+        np.testing.assert_allclose(by_name.predict(X), by_value.predict(X), rtol=1e-6, atol=1e-8)
 
 
 def test_predictions_of_a_kernel_model_by_hand():

@@ -6,7 +6,7 @@ LONG = np.longdouble
 
 
 def qr_solve(stacked: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Upper factor of ``stacked`` and the reduced right-hand sides, by Householder reflections in extended precision."""
+    """Upper factor of ``stacked`` and the reduced right-hand sides, by Householder reflections."""
     work, rhs = stacked.astype(LONG).copy(), right.astype(LONG).copy()
     columns = work.shape[1]
     for j in range(columns):

@@ -118,7 +118,9 @@ def test_best_alpha_is_the_maximum_of_the_evidence():
         held = [k for k in active.indices if k != i]
         alpha_held = np.array([a for k, a in zip(active.indices, active.alpha, strict=True) if k != i])
         without = log_evidence(Phi, t, held, alpha_held, 1 / beta)
-        grid = [log_evidence(Phi, t, [*held, i], np.append(alpha_held, a), 1 / beta) for a in np.geomspace(1e-3, 1e5, 60)]
+        grid = [
+            log_evidence(Phi, t, [*held, i], np.append(alpha_held, a), 1 / beta) for a in np.geomspace(1e-3, 1e5, 60)
+        ]
         if np.isfinite(scores.best[i]):
             best = log_evidence(Phi, t, [*held, i], np.append(alpha_held, scores.best[i]), 1 / beta)
             assert best >= max(*grid, without) - 1e-9

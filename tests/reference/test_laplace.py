@@ -83,7 +83,7 @@ def test_slope_of_adding_a_function_is_exact(classes):
     """q² − s of a function outside the model is twice the derivative of the evidence in 1/α at zero."""
     rng = np.random.default_rng(4)
     Phi, t = binary_problem(rng)
-    n, m = Phi.shape
+    n = len(Phi)
     labels = rng.integers(0, classes, n)
     likelihood = Bernoulli(t, np.ones(n)) if classes == 2 else Categorical(np.eye(classes)[labels], np.ones(n))
     problem = laplace_problem(Phi, likelihood)
@@ -115,7 +115,7 @@ def test_newton_converges_from_far_away():
 
 def test_support_is_a_local_optimum_under_single_moves():
     """200 problems of at most six functions: no change of one precision, to any value, raises the true evidence."""
-    grid = np.exp(np.linspace(-6, 9, 21))
+    grid = np.exp(np.linspace(-6, 9, 16))
     for seed in range(200):
         rng = np.random.default_rng(seed)
         n, m = int(rng.integers(15, 60)), int(rng.integers(2, 7))

@@ -208,9 +208,7 @@ def test_heaviside_steps_at_the_first_row_of_every_value():
     functions = Heaviside().bind(X)
     assert functions.rows.tolist() == [0, 1, 3, 0, 2]
     assert functions.specifications()[3] == {"kind": "heaviside", "feature": 1, "threshold": 5.0}
-    np.testing.assert_array_equal(
-        functions.evaluate([[1.5, 7.0], [2.0, 4.0]]), [[0, 1, 1, 1, 1], [1, 1, 1, 0, 0]]
-    )
+    np.testing.assert_array_equal(functions.evaluate([[1.5, 7.0], [2.0, 4.0]]), [[0, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
     assert functions.centres is not None
     np.testing.assert_array_equal(functions.centres[[0, 4]], [[2.0, np.nan], [np.nan, 7.0]])
     single = X[[0, 1, 3], :1]  # one input, no repeated value: function m steps at row m

@@ -136,9 +136,7 @@ def test_single_precision_is_accumulated_in_double():
 
 
 def test_sparse_sums_duplicates_without_touching_the_callers_array():
-    Phi = sparse.csc_array(
-        (np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2)
-    )
+    Phi = sparse.csc_array((np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
     np.testing.assert_array_equal(SparseDesign(Phi).sqnorms(), [9.0, 9.0])
     assert Phi.nnz == 3
 

@@ -48,12 +48,6 @@ def test_curvature(case):
     np.testing.assert_allclose(hessian, 0.0, atol=1e-7)
 
 
-def test_curvature_root(case):
-    likelihood, y = case
-    root = likelihood.curvature_root(y)
-    np.testing.assert_allclose(root @ root.transpose(0, 2, 1), likelihood.curvature(y), atol=1e-14)
-
-
 def test_curvature_change(case):
     likelihood, y = case
     n, k = y.shape
@@ -69,7 +63,7 @@ def test_saturated_rows_stay_finite(name):
     y = 800.0 * np.where(np.arange(N) % 2, 1.0, -1.0)[:, None] * np.ones(likelihood.shape)
     y[:, 0] *= -1.0
     assert np.isfinite(likelihood.log_likelihood(y))
-    for value in (likelihood.gradient(y), likelihood.curvature(y), likelihood.curvature_root(y)):
+    for value in (likelihood.gradient(y), likelihood.curvature(y)):
         assert np.all(np.isfinite(value))
 
 

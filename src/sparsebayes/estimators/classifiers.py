@@ -70,9 +70,10 @@ class _Classifier(ClassifierMixin, Inputs):
         self.n_iter_ = max(r.n_iter for r in fit.results)
 
     def decision_function(self, X: Any) -> Array:
-        """Log-odds of ``predict_proba``: (n_samples,) for two classes, positive for the second, else a column for each.
+        """Outputs y(x), moderated by their uncertainty.
 
-        They are the outputs y(x), moderated by their uncertainty.
+        For two classes (n_samples,), the log-odds of the second; else a column for each class, whose softmax (one
+        against the rest: logistic, normalised) is ``predict_proba``.
         """
         values = self._values(X)
         y = np.hstack([posterior.decide(values, moderated=True) for posterior in self._posteriors])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from sklearn.base import ClassifierMixin
+
 T = TypeVar("T", bound=type)
 
 KERNEL = """
@@ -65,7 +67,8 @@ RESULTS = """
     log_marginal_likelihood_ : float
         Log evidence, summed over independent models; Laplace's approximation in classification.
     history_ : list of Record
-        One record per move; the function indices are those of the dictionary, the intercept's is its length.
+        One record per move; functions are numbered as in the dictionary, the intercept after the last one, and with
+        several coupled classes number m of class k is k times the size of the dictionary (intercept included) plus m.
     n_iter_ : int
         Moves of the winning start.
     status_ : Status
@@ -83,8 +86,7 @@ def document(*sections: str) -> Callable[[T], T]:
 
     def insert(cls: T) -> T:
         own, notes, rest = (cls.__doc__ or "").partition("\n    Notes\n")
-        classifier = hasattr(cls, "predict_proba")
-        absent = _REGRESSION if classifier else _CLASSIFICATION
+        absent = _REGRESSION if issubclass(cls, ClassifierMixin) else _CLASSIFICATION
         heading = "" if "Parameters\n" in own else "\n    Parameters\n    ----------"
         text = "\n".join(_without(section, absent) for section in sections)
         cls.__doc__ = f"{own.rstrip()}\n{heading}{text.lstrip() if not heading else text}\n{notes}{rest}"

@@ -123,10 +123,12 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
     --------
     >>> from sparsebayes import SparseBayesRegressor
     >>> from sparsebayes.datasets import make_spikes
-    >>> X, y, w = make_spikes(60, 100, 4, noise=0.01, random_state=0)
+    >>> X, y, w = make_spikes(100, 50, 4, noise=0.01, random_state=0)
     >>> model = SparseBayesRegressor(fit_intercept=False).fit(X, y)
     >>> set(w.nonzero()[0]) <= set(model.relevance_)
     True
+    >>> model.status_.name
+    'CONVERGED'
     """
 
     def __init__(

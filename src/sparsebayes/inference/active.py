@@ -15,6 +15,7 @@ import copy
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, leave_one_out, log_evidence
 from sparsebayes.inference.interface import Active
@@ -283,6 +284,11 @@ class ActiveSet(Active):
         self.mean = self.mean[keep]
         self._drop([j])
         return True
+
+    def restrict(self, stays: NDArray[np.bool_]) -> None:
+        """Delete several functions at once."""
+        self._drop(np.flatnonzero(~stays).tolist())
+        self.refresh()
 
     def sweep(self, tol: float) -> int:
         """Re-estimate together all precisions that gain; none if that gains less than the best of them alone.

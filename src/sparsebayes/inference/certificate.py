@@ -24,9 +24,10 @@ class Certificate:
     log_evidence, objective : float
         Recomputed from scratch.
     excluded_theta : float
-        Largest :math:`\theta/s = q^2/s - 1` among the functions left out; positive means that adding one would help.
+        Largest :math:`\theta/s = q^2/s - 1` among the functions left out; positive means that the score promises a gain
+        (which, where gains are only predicted, may have been tried and refused).
     excluded_function : int
-        Its index, -1 if every function is in the model.
+        Its index, -1 if no function could be added.
     excluded_gain : float
         Rise of the objective that the best addition would bring.
     kept_log_alpha : float

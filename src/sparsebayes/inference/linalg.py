@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
 from sparsebayes.inference.evidence import Array
 
-_INVERT_TRIANGLE, _CHOLESKY = get_lapack_funcs(("trtri", "potrf"), (np.zeros(1),))
+_INVERT_TRIANGLE, _CHOLESKY, _PIVOTED_QR = get_lapack_funcs(("trtri", "potrf", "geqp3"), (np.zeros(1),))
 
 
 def inverse_upper(triangle: Array) -> Array:
@@ -35,3 +36,10 @@ def cholesky(matrix: Array) -> Array:
 def log_det(factor: Array) -> float:
     """Log determinant of a matrix from its triangular factor."""
     return 2.0 * float(np.sum(np.log(np.abs(np.diagonal(factor)))))
+
+
+def independent_columns(matrix: Array, tolerance: float) -> NDArray[np.intp]:
+    """Columns, scaled to unit norm, whose part outside the span of those before them in the pivoted order is larger."""
+    factor, pivots, *_ = _PIVOTED_QR(matrix / np.linalg.norm(matrix, axis=0))
+    remainders = np.abs(np.diagonal(factor))
+    return np.asarray(pivots[: int(np.sum(remainders > tolerance))] - 1, dtype=np.intp)

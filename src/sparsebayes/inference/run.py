@@ -16,7 +16,7 @@ from sparsebayes.inference.laplace import LaplaceActive, LaplaceProblem
 from sparsebayes.inference.noise import noise_floor
 from sparsebayes.inference.problem import Problem
 from sparsebayes.inference.sequential import REFUSED, Info, Sequential, State
-from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, hold
+from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, full_model, hold
 from sparsebayes.inference.status import Record, Status
 
 _CERTIFICATION_ROUNDS = 3
@@ -135,15 +135,16 @@ class _Run:
             if self.best.state.learn_noise:
                 number = self._lower_noise_starts()
                 if number is not None:
-                    self._fresh_start(number)
+                    self._fresh_start(number + 1)
+                    self._full_start(number + 2)
         except _Stopped as stop:
             exhausted = stop.status is Status.MAX_ITER and stop.start != self.best.number
             return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
         return Status.CONVERGED
 
     def _lower_noise_starts(self) -> int | None:
-        """Go on from the best model with the noise held lower; None if the rest turns out to be noise indeed."""
-        number = 0
+        """Go on from the best model with the noise held lower; None if the rest turns out to be noise at once."""
+        number, finished = 0, 0
         for number, fraction in enumerate(self.solver.further_starts, start=1):
             state = self.best.state
             level = fraction * state.active.problem.mean_square
@@ -153,8 +154,9 @@ class _Run:
             trial = _Start(number, hold(state, level))
             self._climb(trial, watch.over)
             if watch.abandoned:
-                return None
+                return number if finished else None
             self._release(trial)
+            finished += 1
         return number
 
     def _fresh_start(self, number: int) -> None:
@@ -165,9 +167,17 @@ class _Run:
             return
         problem = state.active.problem
         empty = ActiveSet(problem, 1.0 / (fraction * problem.mean_square))
-        trial = _Start(number + 1, self.solver.init(empty, False, state.rng))
+        trial = _Start(number, self.solver.init(empty, False, state.rng))
         self._climb(trial, limit.over)
         self._release(trial)
+
+    def _full_start(self, number: int) -> None:
+        """Begin once more from the whole dictionary, where that is small."""
+        state = self.best.state
+        model = full_model(state.active.problem) if self.solver.noise == "starts" else None
+        if model is not None:
+            # The functions that the fixed point left are this start's additions.
+            self._release(_Start(number, self.solver.init(model, True, state.rng), n_iter=model.size))
 
     def _release(self, trial: _Start) -> None:
         """Free the noise of a held start, climb on, and keep the result if it is the best so far."""

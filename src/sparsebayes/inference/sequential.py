@@ -1,9 +1,11 @@
 """The sequential algorithm of Tipping & Faul 2003, section 4.
 
 One move at a time: add a function, re-estimate its precision, or delete it, each with the exact change of the
-evidence known beforehand.  Two departures, both safeguarded so that the objective never falls: once no addition or
-deletion pays, all precisions are re-estimated together (a *sweep*), and the noise, where it is learned, is moved to
-the maximum of its one-dimensional profile before convergence is declared.
+evidence known beforehand.  Beyond the paper, and safeguarded so that the objective never falls: once no addition or
+deletion pays, all precisions are re-estimated together (a *sweep*), and the noise, where it is learned, is moved to the
+maximum of its one-dimensional profile before convergence is declared.  Where gains are only predicted (Laplace), the
+precisions in the model are settled before the dictionary is scored, and narrow misses are tried in earnest.  The starts
+are in ``starts.py``.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ class Info:
 class State:
     """What is carried from step to step.
 
-    A function is ``refused`` when its move was tried on the present model and did not raise the objective, ``stale`` when
-    that was on an earlier one.
+    A function is ``refused`` when its move was tried on the present model and did not raise the objective, ``stale``
+    when that was on an earlier one.
     """
 
     active: Active
@@ -58,7 +60,7 @@ class State:
     evidence: float
     rng: np.random.Generator
     since_noise: int = 0
-    position: int = 0
+    position: int = -1
     refused: set[int] = field(default_factory=set)
     stale: set[int] = field(default_factory=set)
     settled: bool = False
@@ -116,7 +118,8 @@ class Sequential(BaseEstimator):
     noise_every : int
         Moves between two noise updates of the paper's schedule.
     noise_fractions : tuple of float
-        Noise levels of the further starts, as fractions of the targets' variance; each continues from the best model.
+        Noise levels of the further starts, as fractions of the mean square of the (centred) targets; each continues
+        from the best model.
     noise_fresh : float or None
         Noise level of one last start from an empty model, made where the best model is small.
     sweeps : bool
@@ -208,7 +211,7 @@ class Sequential(BaseEstimator):
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
-        first = self._first(state, scores)
+        first = None if state.refused else self._first(state, scores)
         choice = self._select(state, scores, tol) if first is None else first
         if choice is None:
             return self._finish(state, scores, tol)
@@ -221,10 +224,13 @@ class Sequential(BaseEstimator):
     # -- which move ----------------------------------------------------------------------------------------
 
     def _first(self, state: State, scores: Scores) -> int | None:
+        """First function of an empty model (T&F section 4.1); None afterwards, or where nothing gains."""
+        if state.active.size or not np.any(scores.gain > 0.0):
+            return None
         bias = state.active.problem.bias
-        if self.initialisation == "bias" and state.active.size == 0 and bias is not None and scores.gain[bias] > 0.0:
+        if self.initialisation == "bias" and bias is not None and scores.gain[bias] > 0.0:
             return bias
-        return None
+        return int(np.argmax(scores.gain >= np.max(scores.gain) * (1.0 - _TIE)))
 
     def _select(self, state: State, scores: Scores, tol: float) -> int | None:
         gains = scores.gain > tol
@@ -277,8 +283,8 @@ class Sequential(BaseEstimator):
         """Where gains are only predicted, try in earnest what the prediction narrowly rules out.
 
         That is to do without each function that brings little, and to add the best of those left out with the prior
-        variance that its least-squares weight suggests: where rows saturate, the evidence can have a maximum at a finite
-        precision although it falls from infinity at first.
+        variance that its least-squares weight suggests: where rows saturate, the evidence can have a maximum at a
+        finite precision although it falls from infinity at first.
         """
         active = state.active
         s, q2 = active.leave_one_out()

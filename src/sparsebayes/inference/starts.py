@@ -7,9 +7,12 @@ noise *held* at a lower level until convergence, and only then released; the bes
 A held start is watched through the noise profile :math:`\max_\beta\mathcal L(\boldsymbol\alpha,\beta)`, the evidence
 that the present precisions would have if the noise were free.  On data whose rest really is noise the profile falls
 from the first additions on: the start, and with it all lower ones, is abandoned.  Where it stands still for long, the
-start is released as it is.  While the model is small, one last start begins from nothing at very low noise, because
-the first functions decide in which maximum the search ends.  Everything is decided by counts and evidences, never by
-clocks, so that a fit is reproducible.
+start is released as it is.
+
+The first functions decide in which maximum the search ends.  So unless the very first held start was abandoned, two
+more follow where they cost little: one from nothing at very low noise while the model is small, and one from the whole
+dictionary where that is small, brought down by the fixed point of Tipping 2001, which commits to nothing early.
+Everything is decided by counts and evidences, never by clocks, so that a fit is reproducible.
 """
 
 from __future__ import annotations
@@ -18,7 +21,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sparsebayes.inference.noise import NoiseProfile, noise_floor
+from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.linalg import independent_columns
+from sparsebayes.inference.noise import NoiseProfile, noise_floor, paper_update
+from sparsebayes.inference.problem import Problem
 from sparsebayes.inference.sequential import State
 
 # Noise variance of the first start as a fraction of the targets' variance (T&F section 4, step 1).
@@ -33,6 +39,17 @@ _PATIENCE = 40
 # when it holds this many functions more than twice as many.
 _SMALL_MODEL = 20
 _SPARE = 10
+# The start from the whole dictionary is made up to this many functions (its cost is cubic in them); functions enter it
+# as far as they are linearly independent, leave when not relevant and this weakly determined, and it ends when no log
+# precision changes by more.
+_SMALL_DICTIONARY = 300
+# Its first precisions, as a fraction of those at which one function alone has the variance of the targets: wide enough
+# not to decide anything, narrow enough for the first noise estimate to be sane.
+_WIDE = 0.01
+_INDEPENDENT = 1e-6
+_WEAK = 0.02
+_RELAXED = 0.05
+_RELAXATIONS = 100
 
 
 @dataclass
@@ -84,3 +101,31 @@ def hold(state: State, noise_variance: float) -> State:
     held.gaussian.set_hyperparameters(held.active.alpha, 1.0 / noise_variance)
     held.evidence = held.active.evidence()
     return held
+
+
+def full_model(problem: Problem) -> ActiveSet | None:
+    r"""What the fixed point of Tipping 2001 (eqs 12-13) makes of the whole dictionary; None where that is large.
+
+    All precisions and the noise are updated together, :math:`\alpha_j = \gamma_j/\mu_j^2`, and functions leave when
+    they are no longer relevant.  This need not ascend: it only finds a place to start from.
+    """
+    candidates = np.flatnonzero(problem.eligible)
+    if len(candidates) > _SMALL_DICTIONARY:
+        return None
+    columns = problem.columns(candidates)
+    chosen = np.sort(candidates[independent_columns(columns, _INDEPENDENT)[: len(columns) - 1]])
+    prior = _WIDE * problem.sqnorms[chosen] / (problem.n_effective * problem.mean_square)
+    active = ActiveSet.from_model(problem, chosen.tolist(), prior, 1.0 / (FIRST_NOISE * problem.mean_square))
+    for _ in range(_RELAXATIONS):
+        gamma = np.maximum(active.well_determined, np.finfo(float).eps)
+        alpha = gamma / np.maximum(np.mean(active.mean**2, axis=1), np.finfo(float).tiny)
+        noise = max(paper_update(active), noise_floor(active))
+        s, q2 = active.leave_one_out()
+        stays = (q2 > s) | (gamma > _WEAK)
+        change = np.max(np.abs(np.log(alpha / active.alpha))[stays], initial=0.0)
+        active.set_hyperparameters(alpha, 1.0 / noise)
+        if not np.all(stays):
+            active.restrict(stays)
+        elif change < _RELAXED:
+            break
+    return active

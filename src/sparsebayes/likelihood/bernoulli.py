@@ -44,10 +44,6 @@ class Bernoulli(Likelihood):
         r""":math:`\sigma(y)\sigma(-y)` (T&F eq. 11)."""
         return (self.weights * expit(y[:, 0]) * expit(-y[:, 0]))[:, None, None]
 
-    def curvature_root(self, y: Array) -> Array:
-        """Square root of the curvature."""
-        return np.sqrt(self.curvature(y))
-
     def curvature_change(self, y: Array, spread: Array) -> Array:
         r""":math:`B'V = \sigma(y)\sigma(-y)(1-2\sigma(y))V`."""
         return (self.curvature(y) * spread)[:, :, 0] * (1.0 - 2.0 * expit(y))

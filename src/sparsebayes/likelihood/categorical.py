@@ -49,16 +49,6 @@ class Categorical(Likelihood):
         block[:, diagonal, diagonal] += p
         return self.weights[:, None, None] * block
 
-    def curvature_root(self, y: Array) -> Array:
-        r""":math:`\mathbf F = \mathrm{diag}(\sqrt p) - p\sqrt p^\top`, for which :math:`\mathbf F\mathbf F^\top` is the
-        curvature although that is singular."""
-        p = softmax(y, axis=1)
-        root = np.sqrt(p)
-        factor = -p[:, :, None] * root[:, None, :]
-        diagonal = np.arange(p.shape[1])
-        factor[:, diagonal, diagonal] += root
-        return np.sqrt(self.weights)[:, None, None] * factor
-
     def curvature_change(self, y: Array, spread: Array) -> Array:
         r""":math:`p_k(a_k - p^\top a)` with :math:`a_i = V_{ii} - 2(Vp)_i`."""
         p = softmax(y, axis=1)

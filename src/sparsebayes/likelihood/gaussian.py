@@ -40,10 +40,6 @@ class Gaussian(Likelihood):
         """Inverse noise variance, the same wherever the outputs are."""
         return (self.beta * self.weights)[:, None, None]
 
-    def curvature_root(self, y: Array) -> Array:
-        """Square root of the curvature."""
-        return np.sqrt(self.curvature(y))
-
     def curvature_change(self, y: Array, spread: Array) -> Array:
         """Zero: the problem is quadratic."""
         return np.zeros_like(y)

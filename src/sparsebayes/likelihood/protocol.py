@@ -36,10 +36,6 @@ class Likelihood(ABC):
         r""":math:`\mathbf B_n`, (N, K, K), positive semi-definite."""
 
     @abstractmethod
-    def curvature_root(self, y: Array) -> Array:
-        r"""A factor :math:`\mathbf F_n` with :math:`\mathbf B_n = \mathbf F_n\mathbf F_n^\top`, (N, K, K)."""
-
-    @abstractmethod
     def curvature_change(self, y: Array, spread: Array) -> Array:
         r""":math:`\partial_{y_{nk}}\,\mathrm{tr}(\mathbf B_n\mathbf V_n)` for fixed :math:`\mathbf V_n`, (N, K).
 

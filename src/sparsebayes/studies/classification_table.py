@@ -83,7 +83,7 @@ def widths(X: Array) -> list[float]:
 def fit_split(X: Array, y: NDArray[Any], train: NDArray[Any], test: NDArray[Any]) -> dict[str, Any]:
     """Choose the width on the training part, fit it, and judge the test part."""
     scaler = StandardScaler().fit(X[train])
-    X_train, X_test = scaler.transform(X[train]), scaler.transform(X[test])
+    X_train, X_test = np.asarray(scaler.transform(X[train])), np.asarray(scaler.transform(X[test]))
     search = GridSearchCV(
         RVC(),
         {"gamma": widths(X_train)},

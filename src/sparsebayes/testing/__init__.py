@@ -1,1 +1,1 @@
-"""Conformance suites that a new design, likelihood or solver inherits."""
+"""Conformance suites that ship with the package: a new design inherits the one for designs."""

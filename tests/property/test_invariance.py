@@ -1,0 +1,433 @@
+"""What must not matter does not matter: units, order, copies, and how many threads the machine has."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.basis import RBF, Bias, Linear
+
+# Derandomised: a failure here is to be looked at, not to come and go.
+few = settings(
+    max_examples=8,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=(Phase.explicit, Phase.generate),  # a smaller seed is no smaller problem
+    suppress_health_check=list(HealthCheck),
+)
+fewer = settings(few, max_examples=4)
+seeds = st.integers(0, 10_000)
+scales = st.sampled_from([1e6, 1e-6])
+
+LINEAR = SparseBayesRegressor()
+KERNEL = RVR()
+SUM = SparseBayesRegressor(basis=Bias() + Linear() + RBF(1.0), fit_intercept=False)
+FIXED = SparseBayesRegressor(noise_variance=0.04)
+FIXED_KERNEL = RVR(noise_variance=0.04)
+LINEAR_CLASSES = SparseBayesClassifier()
+KERNEL_CLASSES = RVC()
+
+regressors = pytest.mark.parametrize("estimator", [LINEAR, KERNEL, SUM], ids=str)
+all_regressors = pytest.mark.parametrize("estimator", [LINEAR, KERNEL, SUM, FIXED, FIXED_KERNEL], ids=str)
+classifiers = pytest.mark.parametrize("estimator", [LINEAR_CLASSES, KERNEL_CLASSES], ids=str)
+
+
+def of_rows(estimator):
+    """Whether ``relevance_`` names training rows, not columns."""
+    return isinstance(estimator, RVR | RVC)
+
+
+def regression(estimator, seed):
+    """A linear problem with a few relevant columns, or a smooth function, with noise."""
+    rng = np.random.default_rng(seed)
+    if estimator in (LINEAR, FIXED):
+        n, d = int(rng.integers(20, 41)), int(rng.integers(3, 16))
+        X = rng.standard_normal((n, d)) @ (np.eye(d) + 0.3 * rng.standard_normal((d, d)))
+        w = np.where(rng.random(d) < 0.4, rng.standard_normal(d), 0.0)
+        return X, X @ w + 0.2 * rng.standard_normal(n) + 0.5
+    n, d = int(rng.integers(20, 41)), int(rng.integers(1, 3))
+    X = rng.uniform(-3.0, 3.0, (n, d))
+    return X, np.sin(1.5 * X[:, 0]) + 0.4 * X[:, -1] + 0.2 * rng.standard_normal(n) + 0.5
+
+
+def classification(estimator, seed, classes=2):
+    """Classes that overlap."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(25, 41)), int(rng.integers(2, 7)) if estimator is LINEAR_CLASSES else 2
+    X = rng.standard_normal((n, d))
+    output = 1.5 * X[:, 0] - X[:, 1] + rng.standard_normal(n)
+    y = np.searchsorted(np.quantile(output, np.arange(1, classes) / classes), output)
+    return X, y
+
+
+def same_predictions(model, other, X, other_X, y, *, scale=1.0, offset=0.0):
+    """Equal means and error bars, up to the units, relative to the spread of the targets."""
+    mean, std = model.predict(X, return_std=True)
+    other_mean, other_std = other.predict(other_X, return_std=True)
+    sd = np.std(y)
+    np.testing.assert_allclose((other_mean - offset) / scale / sd, mean / sd, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(other_std / scale / sd, std / sd, rtol=0, atol=1e-6)
+
+
+def same_classes(model, other, X, other_X):
+    np.testing.assert_allclose(other.predict_proba(other_X), model.predict_proba(X), rtol=0, atol=1e-6)
+
+
+# -- regression: units -------------------------------------------------------------------------------------
+
+
+@all_regressors
+@given(seed=seeds, scale=scales)
+@few
+def test_units_of_the_targets(estimator, seed, scale):
+    X, y = regression(estimator, seed)
+    model = clone(estimator).fit(X, y)
+    other = clone(estimator)
+    if estimator.noise_variance is not None:
+        other.set_params(noise_variance=estimator.noise_variance * scale**2)
+    other.fit(X, y * scale)
+    np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    same_predictions(model, other, X, X, y, scale=scale)
+    np.testing.assert_allclose(other.noise_variance_, model.noise_variance_ * scale**2, rtol=1e-5)
+    shift = len(y) * np.log(scale)
+    np.testing.assert_allclose(other.log_marginal_likelihood_, model.log_marginal_likelihood_ - shift, atol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", [LINEAR, KERNEL, FIXED, FIXED_KERNEL], ids=str)
+@given(seed=seeds, sign=st.sampled_from([1.0, -1.0]))
+@few
+def test_origin_of_the_targets(estimator, seed, sign):
+    X, y = regression(estimator, seed)
+    offset = sign * 1e4 * np.std(y)
+    model, other = clone(estimator).fit(X, y), clone(estimator).fit(X, y + offset)
+    np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    same_predictions(model, other, X, X, y, offset=offset)
+
+
+@pytest.mark.parametrize("estimator", [LINEAR, FIXED], ids=str)
+@given(seed=seeds)
+@few
+def test_units_of_the_columns(estimator, seed):
+    X, y = regression(estimator, seed)
+    units = np.random.default_rng(seed + 1).choice([1e-6, 1.0, 1e6], X.shape[1])
+    model, other = clone(estimator).fit(X, y), clone(estimator).fit(X * units, y)
+    np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    same_predictions(model, other, X, X * units, y)
+    np.testing.assert_allclose(other.coef_ * units, model.coef_, rtol=1e-5, atol=1e-6 * np.abs(model.coef_).max())
+
+
+@given(seed=seeds, scale=scales)
+@few
+def test_units_of_the_inputs_of_a_kernel(seed, scale):
+    X, y = regression(KERNEL, seed)
+    model, other = RVR().fit(X, y), RVR().fit(X * scale, y)
+    np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    same_predictions(model, other, X, X * scale, y)
+
+
+# -- regression: order and copies --------------------------------------------------------------------------
+
+
+@all_regressors
+@given(seed=seeds)
+@few
+def test_order_of_the_rows(estimator, seed):
+    X, y = regression(estimator, seed)
+    order = np.random.default_rng(seed + 1).permutation(len(y))
+    model, other = clone(estimator).fit(X, y), clone(estimator).fit(X[order], y[order])
+    if of_rows(estimator):
+        np.testing.assert_array_equal(np.sort(order[other.relevance_]), model.relevance_)
+    elif estimator is not SUM:
+        np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    same_predictions(model, other, X, X, y)
+
+
+@pytest.mark.parametrize("estimator", [LINEAR, KERNEL, FIXED], ids=str)
+@given(seed=seeds)
+@few
+def test_order_of_the_columns(estimator, seed):
+    X, y = regression(estimator, seed)
+    order = np.random.default_rng(seed + 1).permutation(X.shape[1])
+    model, other = clone(estimator).fit(X, y), clone(estimator).fit(X[:, order], y)
+    if of_rows(estimator):
+        np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    else:
+        np.testing.assert_array_equal(np.sort(order[other.relevance_]), model.relevance_)
+    same_predictions(model, other, X, X[:, order], y)
+
+
+@all_regressors
+@given(seed=seeds)
+@few
+def test_an_integer_weight_is_so_many_rows(estimator, seed):
+    X, y = regression(estimator, seed)
+    weight = np.random.default_rng(seed + 1).integers(0, 4, len(y))
+    weight[0] = 1
+    model = clone(estimator).fit(X, y, weight)
+    rows = np.repeat(np.arange(len(y)), weight)
+    other = clone(estimator).fit(X[rows], y[rows])
+    if of_rows(estimator):
+        np.testing.assert_array_equal(rows[other.relevance_], model.relevance_)
+    elif estimator is not SUM:
+        np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    same_predictions(model, other, X, X, y)
+    np.testing.assert_allclose(other.log_marginal_likelihood_, model.log_marginal_likelihood_, atol=1e-6)
+
+
+@all_regressors
+@given(seed=seeds)
+@few
+def test_a_weight_of_zero_is_no_row(estimator, seed):
+    X, y = regression(estimator, seed)
+    rng = np.random.default_rng(seed + 1)
+    weight = np.where(rng.random(len(y)) < 0.3, 0.0, rng.uniform(0.5, 2.0, len(y)))
+    weight[0] = 1.0
+    kept = np.flatnonzero(weight)
+    X_odd, y_odd = X.copy(), y.copy()  # whatever stands in such a row
+    X_odd[weight == 0], y_odd[weight == 0] = 1e3, -1e5
+    model = clone(estimator).fit(X_odd, y_odd, weight)
+    other = clone(estimator).fit(X[kept], y[kept], weight[kept])
+    if of_rows(estimator):
+        np.testing.assert_array_equal(kept[other.relevance_], model.relevance_)
+    elif estimator is not SUM:
+        np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    same_predictions(model, other, X, X, y)
+
+
+@all_regressors
+@given(seed=seeds)
+@fewer
+def test_every_row_twice_is_a_weight_of_two(estimator, seed):
+    X, y = regression(estimator, seed)
+    model = clone(estimator).fit(X, y, np.full(len(y), 2.0))
+    other = clone(estimator).fit(np.vstack([X, X]), np.concatenate([y, y]))
+    if of_rows(estimator):
+        # Of two equal rows the first is the centre.
+        np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    same_predictions(model, other, X, X, y)
+
+
+@pytest.mark.parametrize("estimator", [LINEAR, FIXED], ids=str)
+@given(seed=seeds)
+@few
+def test_copies_of_columns_change_nothing(estimator, seed):
+    X, y = regression(estimator, seed)
+    d = X.shape[1]
+    copied = np.random.default_rng(seed + 1).integers(0, d, 4)
+    double = np.column_stack([X, X[:, copied], X])
+    model, other = clone(estimator).fit(X, y), clone(estimator).fit(double, y)
+    np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    same_predictions(model, other, X, double, y)
+
+
+@given(seed=seeds, factor=st.sampled_from([-1.0, 2.0, 0.3, 1.0 + 1e-13, 1e3]))
+@few
+def test_multiples_of_a_column_are_never_kept_together(seed, factor):
+    X, y = regression(LINEAR, seed)
+    d = X.shape[1]
+    double = np.column_stack([X, factor * X])
+    model, other = SparseBayesRegressor().fit(X, y), SparseBayesRegressor().fit(double, y)
+    origin = other.relevance_ % d
+    assert len(np.unique(origin)) == len(origin)
+    # They are other functions to choose from, so that the path, though not the model, may differ within tol.
+    np.testing.assert_array_equal(np.sort(origin), model.relevance_)
+    np.testing.assert_allclose(other.log_marginal_likelihood_, model.log_marginal_likelihood_, atol=5 * model.tol)
+    np.testing.assert_allclose(other.predict(double), model.predict(X), atol=0.02 * np.std(y))
+
+
+@given(seed=seeds)
+@few
+def test_repeated_centres_are_never_kept_together(seed):
+    X, y = regression(KERNEL, seed)
+    rng = np.random.default_rng(seed + 1)
+    rows = np.concatenate([np.arange(len(y)), rng.integers(0, len(y), 10)])
+    noisy = y[rows] + 0.1 * rng.standard_normal(len(rows))  # equal inputs, other targets
+    model = RVR().fit(X[rows], noisy)
+    centres = model.relevance_vectors_
+    assert len(np.unique(centres, axis=0)) == len(centres)
+    assert np.all(model.relevance_ < len(y))
+
+
+@given(seed=seeds)
+@fewer
+def test_order_of_the_targets(seed):
+    X, y = regression(LINEAR, seed)
+    rng = np.random.default_rng(seed + 1)
+    Y = np.column_stack([y, X[:, 0] + 0.1 * rng.standard_normal(len(y)), 100.0 * rng.standard_normal(len(y))])
+    for shared in (False, True):
+        model = SparseBayesRegressor(shared_support=shared).fit(X, Y)
+        other = SparseBayesRegressor(shared_support=shared).fit(X, Y[:, ::-1])
+        np.testing.assert_array_equal(other.relevance_, model.relevance_)
+        sd = Y.std(axis=0)
+        np.testing.assert_allclose(other.predict(X)[:, ::-1] / sd, model.predict(X) / sd, rtol=0, atol=1e-6)
+
+
+@given(seed=seeds)
+@fewer
+def test_units_of_targets_that_share_their_support(seed):
+    X, y = regression(LINEAR, seed)
+    rng = np.random.default_rng(seed + 1)
+    Y = np.column_stack([y, X[:, 0] + 0.1 * rng.standard_normal(len(y))])
+    units = np.array([1e6, 1e-6])
+    model = SparseBayesRegressor(shared_support=True).fit(X, Y)
+    other = SparseBayesRegressor(shared_support=True).fit(X, Y * units)
+    np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    sd = Y.std(axis=0)
+    np.testing.assert_allclose(other.predict(X) / units / sd, model.predict(X) / sd, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(other.noise_variance_, model.noise_variance_ * units**2, rtol=1e-5)
+
+
+# -- classification ----------------------------------------------------------------------------------------
+
+
+def same_support(estimator, model, other, rows=None, columns=None):
+    """Equal ``relevance_`` when those of ``other`` are counted as in ``model``."""
+    found = other.relevance_
+    mapping = rows if of_rows(estimator) else columns
+    np.testing.assert_array_equal(np.sort(found if mapping is None else mapping[found]), model.relevance_)
+
+
+@classifiers
+@pytest.mark.parametrize("classes", [2, 3])
+@given(seed=seeds)
+@fewer
+def test_order_of_the_rows_in_classification(estimator, classes, seed):
+    X, y = classification(estimator, seed, classes)
+    order = np.random.default_rng(seed + 1).permutation(len(y))
+    model, other = clone(estimator).fit(X, y), clone(estimator).fit(X[order], y[order])
+    same_support(estimator, model, other, rows=order)
+    same_classes(model, other, X, X)
+
+
+@classifiers
+@given(seed=seeds)
+@few
+def test_order_of_the_columns_in_classification(estimator, seed):
+    X, y = classification(estimator, seed)
+    order = np.random.default_rng(seed + 1).permutation(X.shape[1])
+    model, other = clone(estimator).fit(X, y), clone(estimator).fit(X[:, order], y)
+    same_support(estimator, model, other, columns=order)
+    same_classes(model, other, X, X[:, order])
+
+
+@given(seed=seeds)
+@few
+def test_units_of_the_columns_in_classification(seed):
+    X, y = classification(LINEAR_CLASSES, seed)
+    units = np.random.default_rng(seed + 1).choice([1e-6, 1.0, 1e6], X.shape[1])
+    model, other = SparseBayesClassifier().fit(X, y), SparseBayesClassifier().fit(X * units, y)
+    np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    same_classes(model, other, X, X * units)
+
+
+@classifiers
+@pytest.mark.parametrize("classes", [2, 3])
+@given(seed=seeds)
+@fewer
+def test_an_integer_weight_is_so_many_rows_in_classification(estimator, classes, seed):
+    X, y = classification(estimator, seed, classes)
+    weight = np.random.default_rng(seed + 1).integers(0, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), weight)
+    model, other = clone(estimator).fit(X, y, weight), clone(estimator).fit(X[rows], y[rows])
+    same_support(estimator, model, other, rows=rows)
+    same_classes(model, other, X, X)
+
+
+@classifiers
+@given(seed=seeds)
+@few
+def test_a_weight_of_zero_is_no_row_in_classification(estimator, seed):
+    X, y = classification(estimator, seed)
+    rng = np.random.default_rng(seed + 1)
+    weight = np.where(rng.random(len(y)) < 0.3, 0.0, rng.uniform(0.5, 2.0, len(y)))
+    kept = np.flatnonzero(weight)
+    X_odd, y_odd = X.copy(), y.copy()
+    X_odd[weight == 0], y_odd[weight == 0] = 1e3, 7  # not even their class exists
+    model = clone(estimator).fit(X_odd, y_odd, weight)
+    other = clone(estimator).fit(X[kept], y[kept], weight[kept])
+    np.testing.assert_array_equal(model.classes_, [0, 1])
+    same_support(estimator, model, other, rows=kept)
+    same_classes(model, other, X, X)
+
+
+@classifiers
+@given(seed=seeds)
+@fewer
+def test_class_weight_is_sample_weight(estimator, seed):
+    X, y = classification(estimator, seed)
+    if of_rows(estimator):
+        # "scale" measures the inputs as often as sample_weight says; a class_weight says nothing about the inputs.
+        estimator = clone(estimator).set_params(gamma=0.4)
+    model = clone(estimator).set_params(class_weight={0: 2.0, 1: 1.0}).fit(X, y)
+    other = clone(estimator).fit(X, y, np.where(y == 0, 2.0, 1.0))
+    same_support(estimator, model, other)
+    same_classes(model, other, X, X)
+
+
+@given(seed=seeds)
+@few
+def test_copies_of_columns_change_nothing_in_classification(seed):
+    X, y = classification(LINEAR_CLASSES, seed)
+    double = np.column_stack([X, X, X[:, :1]])
+    model, other = SparseBayesClassifier().fit(X, y), SparseBayesClassifier().fit(double, y)
+    np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    same_classes(model, other, X, double)
+
+
+@classifiers
+@given(seed=seeds)
+@few
+def test_two_classes_swapped(estimator, seed):
+    """Which of two classes is called the second turns every sign and nothing else."""
+    X, y = classification(estimator, seed)
+    model, other = clone(estimator).fit(X, y), clone(estimator).fit(X, 1 - y)
+    np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    np.testing.assert_allclose(other.predict_proba(X)[:, ::-1], model.predict_proba(X), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(other.log_marginal_likelihood_, model.log_marginal_likelihood_, atol=1e-6)
+
+
+@pytest.mark.parametrize("multi_class", ["softmax", "ovr"])
+@given(seed=seeds)
+@fewer
+def test_names_of_three_classes(multi_class, seed):
+    X, y = classification(LINEAR_CLASSES, seed, classes=3)
+    names = np.array(["cow", "ant", "bee"])
+    model = SparseBayesClassifier(multi_class=multi_class).fit(X, y)
+    other = SparseBayesClassifier(multi_class=multi_class).fit(X, names[y])
+    np.testing.assert_array_equal(other.relevance_, model.relevance_)
+    place = np.searchsorted(other.classes_, names)
+    np.testing.assert_allclose(other.predict_proba(X)[:, place], model.predict_proba(X), rtol=0, atol=1e-6)
+
+
+# -- threads -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [LINEAR, KERNEL, LINEAR_CLASSES, KERNEL_CLASSES], ids=str)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_threads_of_the_algebra(estimator, seed):
+    make = regression if estimator in (LINEAR, KERNEL) else classification
+    X, y = make(estimator, seed)
+    X, y = (
+        np.tile(X, (4, 1)) + 0.01 * np.random.default_rng(seed).standard_normal((4 * len(y), X.shape[1])),
+        np.tile(y, 4),
+    )
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(limits=threads, user_api="blas"):
+            model = clone(estimator).fit(X, y)
+            found.append((model.relevance_, model.predict(X)))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [LINEAR, KERNEL, LINEAR_CLASSES, KERNEL_CLASSES], ids=str)
+def test_the_same_fit_twice(estimator):
+    make = regression if estimator in (LINEAR, KERNEL) else classification
+    X, y = make(estimator, 3)
+    model, other = clone(estimator).fit(X, y), clone(estimator).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), other.predict(X))
+    assert model.history_ == other.history_
