@@ -37,6 +37,8 @@ def fit_classification(
     task: Task, labels: Index, n_classes: int, dictionary: Dictionary, joint: bool
 ) -> ClassificationFit:
     """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest."""
+    if task.solver.candidates is not None:
+        raise ValueError("candidates: functions are generated on the way in regression only; use a basis with centres")
     eligible = dictionary.eligible
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
     results = []

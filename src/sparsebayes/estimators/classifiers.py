@@ -41,13 +41,18 @@ class _Classifier(ClassifierMixin, Inputs):
         sample_weight : array-like of shape (n_samples,), optional
             A weight of k is exactly k copies of the row; rows of weight zero are neither data nor centres.
         """
+        self._forget()
         choose("multi_class", self.multi_class, _MULTI_CLASS)
         X, y = self._check_training(X, y)
         check_classification_targets(y)
         y = np.asarray(column_or_1d(y, warn=True))
         weights = check_weights(sample_weight, X.shape[0])
-        self.classes_, labels = _encode(y, weights)
-        by_class = None if self.class_weight is None else compute_sample_weight(self.class_weight, y)
+        by_class = np.ones(len(y))
+        if self.class_weight is not None:
+            by_class = np.asarray(compute_sample_weight(self.class_weight, y), dtype=np.float64)
+        if not np.all(np.isfinite(by_class) & (by_class >= 0.0)):
+            raise ValueError(f"class_weight={self.class_weight!r}: expected finite weights of at least 0")
+        self.classes_, labels = _encode(y, weights * by_class)
         task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class)
         fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
         self._store(fit)

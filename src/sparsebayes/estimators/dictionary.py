@@ -20,6 +20,8 @@ Index = NDArray[np.intp]
 
 # A dictionary larger than this is never held at once: its columns are made in blocks when they are needed.
 _DENSE_BYTES = 2**31
+# Largest squared norm of a function whose own square, and that of its reciprocal, can be computed with.
+_RANGE = 1e130
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class Dictionary:
     def build(cls, X: Any, basis: Basis | None, *, fit_intercept: bool, random_state: Any = None) -> Dictionary:
         """Bind the basis to the training rows and add the intercept."""
         functions = None if basis is None else basis.bind(X, random_state=random_state)
-        design = as_design(X) if functions is None else _evaluate(functions, X)
+        with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
+            design = as_design(X) if functions is None else _evaluate(functions, X)
+            _check_range(design)
         m = design.shape[1]
         if not fit_intercept:
             return cls(design, functions, basis, m, None)
@@ -135,7 +139,10 @@ def evaluate_kept(functions: Functions | None, X: Any, linear: Index | None) -> 
         return np.zeros((X.shape[0], 0))
     if linear is None:
         return functions.evaluate(X)
-    values = as_design(X).columns(linear)
+    with np.errstate(invalid="ignore"):
+        values = as_design(X).columns(linear)
+    if not np.all(np.isfinite(values)):
+        raise ValueError("X contains NaN or infinity")
     missing = len(functions) - len(linear)
     return np.hstack([values, np.ones((X.shape[0], missing))])
 
@@ -149,6 +156,16 @@ def _evaluate(functions: Functions, X: Array) -> Design:
     if 8 * X.shape[0] * len(functions) > _DENSE_BYTES:
         return LazyDesign(functions, X)
     return DenseDesign(functions.evaluate(X))
+
+
+def _check_range(design: Design) -> None:
+    """Refuse functions whose squares are not representable, which no evidence could compare."""
+    norms = design.sqnorms()
+    if not np.all(np.isfinite(norms)):
+        raise ValueError("the functions on X contain NaN or infinity, or their squares overflow: rescale X")
+    largest = float(np.max(norms, initial=0.0))
+    if largest > _RANGE or 0.0 < largest < 1.0 / _RANGE:
+        raise ValueError(f"the functions on X have squared norms of magnitude {largest:.3g}: rescale X")
 
 
 def _ones(n: int) -> Design:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from sparsebayes.basis import Basis, Functions
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
@@ -68,6 +68,15 @@ class Inputs(BaseEstimator, ABC):
         task = Task(X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
         return task, dictionary, y, rows
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return "relevance_" in vars(self)
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit left, so that a failed fit leaves nothing that could predict."""
+        parameters = self.get_params(deep=False)
+        for name in [name for name in vars(self) if name not in parameters]:
+            delattr(self, name)
+
     def _store_functions(self, kept: Kept) -> None:
         self._functions = kept.functions
         self.relevance_functions_ = [] if kept.functions is None else kept.functions.specifications()
@@ -109,10 +118,14 @@ class DictionaryInputs(Inputs):
 
     def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
         if self.basis is None and is_operator(X):
+            if 0 in X.shape:
+                raise ValueError(f"X has shape {X.shape}: expected at least one sample and one feature")
+            if targets.get("y_numeric"):
+                y = check_array(y, ensure_2d=False, dtype="float64", allow_nd=True, input_name="y")
             y = np.asarray(y)
+            if y.ndim > (2 if targets.get("multi_output") else 1):
+                raise ValueError(f"y has shape {y.shape}: expected a vector, or a matrix of several targets")
             check_consistent_length(np.empty(X.shape[0]), y)
-            if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-                raise ValueError("y contains NaN or infinity")
             self.n_features_in_ = X.shape[1]
             return X, y
         X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse=self._accept_sparse, **targets)

@@ -12,7 +12,8 @@ from sparsebayes.basis import Basis
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
-from sparsebayes.estimators.validation import LIKELIHOODS, check_magnitude, check_noise, choose
+from sparsebayes.estimators.targets import mean_square
+from sparsebayes.estimators.validation import LIKELIHOODS, check_magnitude, check_noise, check_relative_noise, choose
 from sparsebayes.inference import Sequential
 
 Array = NDArray[np.float64]
@@ -37,12 +38,15 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         sample_weight : array-like of shape (n_samples,), optional
             A weight of k is exactly k copies of the row; rows of weight zero are neither data nor centres.
         """
+        self._forget()
         choose("likelihood", self.likelihood, LIKELIHOODS)
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True)
         task, dictionary, y, rows = self._prepare(X, np.asarray(y, dtype=np.float64), sample_weight)
         matrix = y.reshape(len(y), -1)
         check_magnitude("y", matrix)
-        targets = Targets(matrix, check_noise(self.noise_variance, matrix.shape[1]), self.shared_support)
+        noise = check_noise(self.noise_variance, matrix.shape[1])
+        check_relative_noise(noise, mean_square(matrix, task.weights))
+        targets = Targets(matrix, noise, self.shared_support)
         fit = fit_regression(task, targets, dictionary)
         self._store(fit, single=y.ndim == 1)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)

@@ -12,6 +12,20 @@ from sparsebayes.inference import Certificate, Record
 Array = NDArray[np.float64]
 
 
+def rounding_level(y: Array) -> Array:
+    """What is left of a constant target after centring is below this: rounding error."""
+    return 4.0 * np.finfo(float).eps * np.max(np.abs(y), axis=0)
+
+
+def mean_square(y: Array, weights: Array) -> Array:
+    """Mean square of the centred targets; zero for a constant one."""
+    residual = y - np.average(y, axis=0, weights=weights)
+    largest = np.max(np.abs(residual), axis=0)
+    unit = np.where(largest > rounding_level(y), largest, 1.0)
+    square = unit**2 * np.average((residual / unit) ** 2, axis=0, weights=weights)
+    return np.where(largest > rounding_level(y), square, 0.0)
+
+
 @dataclass(frozen=True)
 class TargetScale:
     """Affine map between the targets as given and as fitted, ``y = offset + scale * t``, one entry per target."""
@@ -30,8 +44,7 @@ class TargetScale:
         offset = np.average(y, axis=0, weights=weights) if centre else np.zeros(y.shape[1])
         residual = y - offset
         largest = np.max(np.abs(residual), axis=0)
-        # What is left of a constant target after centring is rounding error.
-        rounding = 4.0 * np.finfo(float).eps * np.max(np.abs(y), axis=0)
+        rounding = rounding_level(y)
         largest = np.where(largest <= rounding, 0.0, largest)
         unit = np.where(largest > 0.0, largest, 1.0)
         rms = unit * np.sqrt(np.average((residual / unit) ** 2, axis=0, weights=weights))
@@ -45,7 +58,7 @@ class TargetScale:
     def apply(self, y: Array) -> Array:
         """Targets as fitted; a constant target becomes exactly zero."""
         t = (y - self.offset) / self.scale
-        constant = np.max(np.abs(y - self.offset), axis=0) <= 4.0 * np.finfo(float).eps * np.max(np.abs(y), axis=0)
+        constant = np.max(np.abs(y - self.offset), axis=0) <= rounding_level(y)
         return np.where(constant, 0.0, t)
 
     def part(self, columns: list[int]) -> TargetScale:

@@ -15,9 +15,9 @@ Array = NDArray[np.float64]
 SOLVERS = {"sequential": Sequential}
 LIKELIHOODS = ("gaussian",)
 
-# Squares of larger numbers overflow, of smaller ones underflow; noise variances are squares of targets.
-_LARGEST = 1e150
-_SMALLEST = 1e-150
+# S² is a fourth power of the inputs, the noise variance a square of the targets: beyond these powers of ten they
+# overflow, or underflow.
+_DECADES = {"X": 60, "y": 150, "sample_weight": 60}
 
 
 def choose(name: str, value: Any, known: tuple[str, ...]) -> str:
@@ -46,7 +46,7 @@ def check_noise(noise_variance: Any, n_targets: int) -> Array | None:
     """Fixed noise variances, one per target, or None if they are to be learned."""
     if noise_variance is None:
         return None
-    values = np.atleast_1d(np.asarray(noise_variance, dtype=np.float64))
+    values = np.atleast_1d(_as_numbers("noise_variance", noise_variance, "None or a positive, finite number"))
     if values.size not in (1, n_targets) or not np.all((values > 0) & np.isfinite(values)):
         raise ValueError(
             f"noise_variance={noise_variance!r}: expected None (learn it), or a positive, finite number "
@@ -59,7 +59,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Array:
     """Sample weights as a float array, all ones by default."""
     if sample_weight is None:
         return np.ones(n)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = _as_numbers("sample_weight", sample_weight, "numbers")
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
@@ -68,13 +68,38 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Array:
         raise ValueError("sample_weight has negative or non-finite entries: weights must be finite and at least 0")
     if not np.any(weights > 0):
         raise ValueError("sample_weight is zero on every row: at least one row must have a positive weight")
+    check_magnitude("sample_weight", weights)
     return weights
 
 
-def check_magnitude(name: str, values: Array) -> None:
-    """Refuse numbers whose squares are not representable."""
-    largest = float(np.max(np.abs(values), initial=0.0))
-    if largest > _LARGEST or 0.0 < largest < _SMALLEST:
+def _as_numbers(name: str, value: Any, expected: str) -> Array:
+    """Real numbers as an array; anything else is refused by name."""
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind == "c":
+            raise TypeError("complex")
+        return given.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={value!r}: expected {expected}") from None
+
+
+def check_relative_noise(noise_variance: Array | None, mean_square: Array) -> None:
+    """Refuse a fixed noise so far from the targets' variance that double precision cannot hold both."""
+    if noise_variance is None:
+        return
+    ratio = noise_variance / np.where(mean_square > 0.0, mean_square, noise_variance)
+    if np.any((ratio < 1e-20) | (ratio > 1e20)):
         raise ValueError(
-            f"{name} has entries of magnitude {largest:.3g}, whose squares are not representable: rescale {name}"
+            f"noise_variance={noise_variance.tolist()} is of another magnitude than the targets' mean square "
+            f"{mean_square.tolist()}: beyond 20 decades double precision cannot hold both; rescale or choose another"
+        )
+
+
+def check_magnitude(name: str, values: Array) -> None:
+    """Refuse numbers whose powers are not representable."""
+    largest = float(np.max(np.abs(values), initial=0.0))
+    limit = 10.0 ** _DECADES[name]
+    if largest > limit or 0.0 < largest < 1.0 / limit:
+        raise ValueError(
+            f"{name} has entries of magnitude {largest:.3g}, whose powers are not representable: rescale {name}"
         )

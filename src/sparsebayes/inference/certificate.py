@@ -86,7 +86,7 @@ def certify(
     log_evidence = active.evidence()
     theta = np.where(found.movable & ~inside, found.q2 / np.where(found.s > 0.0, found.s, 1.0) - 1.0, -np.inf)
     excluded = int(np.argmax(theta)) if np.any(np.isfinite(theta)) else -1
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         shift = np.where(inside, np.abs(np.log(scores.best) - np.log(scores.alpha)), -1.0)
     kept = int(np.argmax(shift)) if active.size else -1
     gradient, noise_gain, degenerate = _noise(active) if learn_noise else (0.0, 0.0, False)

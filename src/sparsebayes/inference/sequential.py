@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +104,10 @@ def score(active: Active, found: Statistics | None = None) -> Scores:
     return Scores(found.alpha, best, np.where(found.movable, gain, 0.0))
 
 
+def _is_number(value: object, kind: type = Real) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+
+
 class Sequential(BaseEstimator):
     """Sequential evidence maximisation.
 
@@ -186,12 +191,27 @@ class Sequential(BaseEstimator):
         ):
             if value not in known:
                 raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
-        fractions = (*self.noise_fractions, *(() if self.noise_fresh is None else (self.noise_fresh,)))
-        if not all(0.0 < f < 1.0 for f in fractions):
-            raise ValueError(f"noise_fractions and noise_fresh are {fractions!r}: expected numbers between 0 and 1")
-        for name in ("noise_every", "rounds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)!r}: expected a positive integer")
+        fractions = self.noise_fractions if isinstance(self.noise_fractions, tuple | list) else (self.noise_fractions,)
+        for fraction in (*fractions, *(() if self.noise_fresh is None else (self.noise_fresh,))):
+            if (
+                not _is_number(fraction)
+                or not 0.0 < fraction < 1.0
+                or not isinstance(self.noise_fractions, tuple | list)
+            ):
+                raise ValueError(
+                    f"noise_fractions={self.noise_fractions!r}, noise_fresh={self.noise_fresh!r}: expected a tuple of "
+                    "numbers, and a number or None, between 0 and 1"
+                )
+        for name in ("noise_every", "rounds", "max_iter"):
+            value = getattr(self, name)
+            if not (name == "max_iter" and value is None) and not (_is_number(value, Integral) and value >= 1):
+                raise ValueError(f"{name}={value!r}: expected a positive integer")
+        if self.tol is not None and not (_is_number(self.tol) and 0.0 < self.tol < np.inf):
+            raise ValueError(f"tol={self.tol!r}: expected a positive, finite number")
+        for name in ("callback", "candidates"):
+            value = getattr(self, name)
+            if value is not None and not callable(value):
+                raise ValueError(f"{name}={value!r}: expected a callable or None")
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
         """Begin from these functions, usually none."""

@@ -48,6 +48,7 @@ _SMALL_DICTIONARY = 300
 _WIDE = 0.01
 _INDEPENDENT = 1e-6
 _WEAK = 0.02
+_VANISHING = 1e-200
 _RELAXED = 0.05
 _RELAXATIONS = 100
 
@@ -118,7 +119,7 @@ def full_model(problem: Problem) -> ActiveSet | None:
     active = ActiveSet.from_model(problem, chosen.tolist(), prior, 1.0 / (FIRST_NOISE * problem.mean_square))
     for _ in range(_RELAXATIONS):
         gamma = np.maximum(active.well_determined, np.finfo(float).eps)
-        alpha = gamma / np.maximum(np.mean(active.mean**2, axis=1), np.finfo(float).tiny)
+        alpha = gamma / np.maximum(np.mean(active.mean**2, axis=1), _VANISHING)
         noise = max(paper_update(active), noise_floor(active))
         s, q2 = active.leave_one_out()
         stays = (q2 > s) | (gamma > _WEAK)
