@@ -621,18 +621,6 @@ def test_a_named_kernel_is_its_callable_and_its_matrix(make, name):
 
 
 @both_kinds
-def test_a_precomputed_kernel_and_rows_of_weight_zero(make):
-    """Rows of weight zero are neither data nor centres, however the kernel comes."""
-    X, y = kernel_data(make())
-    weight = np.where(np.arange(len(X)) % 3 == 0, 0.0, 1.0)
-    named = make("rbf", gamma=0.4).fit(X, y, weight)
-    matrix = make("precomputed").fit(make_rbf(X, X), y, weight)
-    assert np.all(weight[named.relevance_] > 0)
-    np.testing.assert_array_equal(matrix.relevance_, named.relevance_)
-    np.testing.assert_allclose(outputs(matrix, make_rbf(X, X)), outputs(named, X), rtol=1e-6, atol=1e-6)
-
-
-@both_kinds
 def test_a_precomputed_kernel_in_cross_validation(make):
     X, y = kernel_data(make())
     scores = cross_val_score(make("precomputed"), make_rbf(X, X), y, cv=3)

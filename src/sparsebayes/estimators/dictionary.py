@@ -117,6 +117,8 @@ class Dictionary:
             )
         places = self.keep(set(kept), X.shape[1]).relevance
         centres = np.asarray(candidates(self.functions.restrict(places).centres, rng), dtype=np.float64)
+        if centres.size == 0:
+            return self
         kernel = copy.copy(self.basis)
         kernel.centres = centres
         fresh = kernel.bind(X)

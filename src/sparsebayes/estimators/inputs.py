@@ -73,9 +73,10 @@ class Inputs(BaseEstimator, ABC):
 
     def _forget(self) -> None:
         """Drop what an earlier fit left, so that a failed fit leaves nothing that could predict."""
-        parameters = self.get_params(deep=False)
-        for name in [name for name in vars(self) if name not in parameters]:
-            delattr(self, name)
+        learned = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
+        for name in (*learned, "_functions", "_posteriors"):
+            if name in vars(self):
+                delattr(self, name)
 
     def _store_functions(self, kept: Kept) -> None:
         self._functions = kept.functions

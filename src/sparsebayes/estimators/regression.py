@@ -60,6 +60,10 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         shared=targets.shared_support and n_targets > 1,
     )
     groups = [list(range(n_targets))] if targets.shared_support else [[k] for k in range(n_targets)]
+    if task.solver.candidates is not None and len(groups) > 1:
+        raise ValueError(
+            "candidates: each target would generate its own functions; use shared_support=True, or one target"
+        )
     eligible = dictionary.eligible
     fits: list[tuple[Dictionary, Result, TargetScale]] = []
     for group in groups:

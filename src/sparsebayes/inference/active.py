@@ -193,13 +193,14 @@ class ActiveSet(Active):
         self.mean, self.covariance = post.mean.copy(), post.covariance.copy()
         projected = (self.beta * (self.R @ post.root)).T @ self.C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
         self.S = self.beta * self.problem.sqnorms - np.einsum("am,am->m", projected, projected)
-        if self._collinear():
+        if self.fragile:
             self._refine()
         else:
             self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
         self.updates = 0
 
-    def _collinear(self) -> bool:
+    @property
+    def fragile(self) -> bool:
         """Whether a variance inflation factor in the model is so large that rounding in the factors shows in Q."""
         precision = self.alpha + self.beta * self.problem.sqnorms[self.indices]
         return bool(np.any(precision * np.diagonal(self.covariance) > _COLLINEAR))

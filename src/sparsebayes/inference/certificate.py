@@ -69,7 +69,7 @@ class Certificate:
     @property
     def converged(self) -> bool:
         """Whether no single move would gain more than ``tol``."""
-        return max(self.excluded_gain, self.kept_gain, self.noise_gain) <= self.tol
+        return all(gain <= self.tol for gain in (self.excluded_gain, self.kept_gain, self.noise_gain))
 
 
 def certify(

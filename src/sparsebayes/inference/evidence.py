@@ -84,6 +84,8 @@ def best_alpha(s: Array, q2: Array) -> Array:
 def best_moves(alpha: Array, s: Array, q2: Array, n_targets: int) -> tuple[Array, Array]:
     """Best precisions, and what each alone would gain from the present ones."""
     best = best_alpha(s, q2)
+    # A precision below the range of numbers is none that could be moved to.
+    best = np.where(best > 0.0, best, alpha)
     return best, n_targets * (contribution(best, s, q2) - contribution(alpha, s, q2))
 
 

@@ -43,6 +43,11 @@ class Active(ABC):
         """Number of functions in the model."""
         return len(self.indices)
 
+    @property
+    def fragile(self) -> bool:
+        """Whether the functions are so nearly dependent that a predicted gain may be rounding."""
+        return False
+
     @abstractmethod
     def evidence(self) -> float:
         """Log evidence."""

@@ -39,7 +39,7 @@ def log_det(factor: Array) -> float:
 
 
 def independent_columns(matrix: Array, tolerance: float) -> NDArray[np.intp]:
-    """Columns, scaled to unit norm, whose part outside the span of those before them in the pivoted order is larger."""
-    factor, pivots, *_ = _PIVOTED_QR(matrix / np.linalg.norm(matrix, axis=0))
+    """Columns whose part outside the span of those before them in the pivoted order has a larger norm than this."""
+    factor, pivots, *_ = _PIVOTED_QR(matrix)
     remainders = np.abs(np.diagonal(factor))
     return np.asarray(pivots[: int(np.sum(remainders > tolerance))] - 1, dtype=np.intp)

@@ -116,7 +116,8 @@ class _Run:
             status = self._search()
         certificate = self._certify(status)
         state = self.best.state
-        return Result(state.active, _judge(state, status), certificate, self.history, self.best.n_iter)
+        status = _judge(state, status, certificate)
+        return Result(state.active, status, certificate, self.history, self.best.n_iter)
 
     def _begin(self, problem: Problem | LaplaceProblem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
@@ -209,7 +210,7 @@ class _Run:
             learn_noise=state.learn_noise,
             tol=self.settings.tol,
             start=self.best.number,
-            refused=frozenset(state.refused),
+            refused=frozenset(state.refused if state.active.approximate else ()),
         )
 
     # -- the loop ------------------------------------------------------------------------------------------
@@ -265,10 +266,12 @@ class _Run:
             raise _Stopped(Status.INTERRUPTED, start.number)
 
 
-def _judge(state: State, status: Status) -> Status:
-    """Status of a search that ended by itself."""
+def _judge(state: State, status: Status, certificate: Certificate) -> Status:
+    """Status of a search that ended by itself: convergence is claimed only where the certificate proves it."""
     if status is not Status.CONVERGED:
         return status
+    if not certificate.converged:
+        return Status.STALLED
     if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.gaussian):
         return Status.NOISE_FLOOR
     return status if state.active.size else Status.EMPTY

@@ -278,12 +278,15 @@ class Sequential(BaseEstimator):
     def _move(self, state: State, scores: Scores, i: int, at_least: float = 0.0) -> Info:
         """One addition, deletion or re-estimation (T&F steps 6-8)."""
         active = state.active
+        before = active.copy() if active.fragile else None
         if not scores.in_model[i]:
             kind, made = "add", active.add(i, float(scores.best[i]), at_least)
         elif np.isfinite(scores.best[i]):
             kind, made = "reestimate", active.reestimate(active.indices.index(i), float(scores.best[i]))
         else:
             kind, made = "delete", active.delete(active.indices.index(i))
+        if made and before is not None and active.evidence() < state.evidence:
+            state.active, made = before, False  # the gain was rounding
         if not made:
             state.refused.add(i)
             return Info(REFUSED, i)

@@ -46,7 +46,7 @@ _SMALL_DICTIONARY = 300
 # Its first precisions, as a fraction of those at which one function alone has the variance of the targets: wide enough
 # not to decide anything, narrow enough for the first noise estimate to be sane.
 _WIDE = 0.01
-_INDEPENDENT = 1e-6
+_INDEPENDENT = 1e-5
 _WEAK = 0.02
 _VANISHING = 1e-200
 _RELAXED = 0.05
@@ -114,7 +114,12 @@ def full_model(problem: Problem) -> ActiveSet | None:
     if len(candidates) > _SMALL_DICTIONARY:
         return None
     columns = problem.columns(candidates)
-    chosen = np.sort(candidates[independent_columns(columns, _INDEPENDENT)[: len(columns) - 1]])
+    columns /= np.linalg.norm(columns, axis=0)
+    # The pivoted order begins with the functions most like the targets: equal norms would leave it to rounding.
+    alike = np.linalg.norm(columns.T @ problem.target, axis=1) / np.linalg.norm(problem.target)
+    chosen = np.sort(candidates[independent_columns(columns * (1.0 + alike), _INDEPENDENT)])
+    if len(chosen) < len(candidates) - 1:
+        return None  # nearly dependent: the fixed point would amplify rounding, and depend on the order of the rows
     prior = _WIDE * problem.sqnorms[chosen] / (problem.n_effective * problem.mean_square)
     active = ActiveSet.from_model(problem, chosen.tolist(), prior, 1.0 / (FIRST_NOISE * problem.mean_square))
     for _ in range(_RELAXATIONS):

@@ -17,12 +17,16 @@ class Status(Enum):
         "Converged, but the noise variance ran to its floor: the functions can reproduce the targets exactly, so the "
         "data do not determine the noise; fix noise_variance or use fewer functions."
     )
+    STALLED = (
+        "Stopped where rounding hides the remaining moves: the functions are nearly dependent at this noise level; use "
+        "fewer or narrower functions, or fix a larger noise_variance."
+    )
     INTERRUPTED = "Interrupted: the model is the last complete state; fit again to continue to convergence."
 
     @property
     def converged(self) -> bool:
         """Whether the search ended at a local maximum."""
-        return self not in (Status.MAX_ITER, Status.INTERRUPTED)
+        return self not in (Status.MAX_ITER, Status.STALLED, Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
