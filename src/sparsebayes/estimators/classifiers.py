@@ -16,7 +16,7 @@ from sparsebayes.estimators.classification import ClassificationFit, fit_classif
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.validation import check_weights, choose
-from sparsebayes.inference import Sequential
+from sparsebayes.inference import Solver
 
 Array = NDArray[np.float64]
 
@@ -156,7 +156,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         basis: Basis | None = None,
         *,
         fit_intercept: bool = True,
-        solver: str | Sequential = "sequential",
+        solver: str | Solver = "sequential",
         multi_class: str = "softmax",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
@@ -204,7 +204,7 @@ class RVC(KernelInputs, _Classifier):
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
-        solver: str | Sequential = "sequential",
+        solver: str | Solver = "sequential",
         multi_class: str = "softmax",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,

@@ -15,7 +15,7 @@ from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, i
 from sparsebayes.estimators.kernels import resolve_kernel
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, resolve_solver
-from sparsebayes.inference import Sequential
+from sparsebayes.inference import Solver
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -25,7 +25,7 @@ class Inputs(BaseEstimator, ABC):
     """Validation of X, and the way from X to functions and back."""
 
     fit_intercept: bool
-    solver: str | Sequential
+    solver: str | Solver
     tol: float
     max_iter: int
     random_state: int | np.random.RandomState | None

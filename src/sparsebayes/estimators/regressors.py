@@ -14,7 +14,7 @@ from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
 from sparsebayes.estimators.targets import mean_square
 from sparsebayes.estimators.validation import LIKELIHOODS, check_magnitude, check_noise, check_relative_noise, choose
-from sparsebayes.inference import Sequential
+from sparsebayes.inference import Solver
 
 Array = NDArray[np.float64]
 
@@ -140,7 +140,7 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         basis: Basis | None = None,
         *,
         fit_intercept: bool = True,
-        solver: str | Sequential = "sequential",
+        solver: str | Solver = "sequential",
         likelihood: str = "gaussian",
         noise_variance: float | ArrayLike | None = None,
         shared_support: bool = False,
@@ -188,7 +188,7 @@ class RVR(KernelInputs, _Regressor):
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
-        solver: str | Sequential = "sequential",
+        solver: str | Solver = "sequential",
         likelihood: str = "gaussian",
         noise_variance: float | ArrayLike | None = None,
         shared_support: bool = False,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsebayes.inference import Record, Sequential, Settings, Status
+from sparsebayes.inference import Record, Settings, Solver, Status
 
 Array = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ class Task:
     X: Any
     weights: Array
     fit_intercept: bool
-    solver: Sequential
+    solver: Solver
     tol: float
     max_iter: int
     random_state: int | np.random.RandomState | None

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsebayes.inference import Sequential
+from sparsebayes.inference import SOLVERS, Solver
 
 Array = NDArray[np.float64]
 
-SOLVERS = {"sequential": Sequential}
 LIKELIHOODS = ("gaussian",)
 
 # S² is a fourth power of the inputs, the noise variance a square of the targets: beyond these powers of ten they
@@ -27,9 +26,9 @@ def choose(name: str, value: Any, known: tuple[str, ...]) -> str:
     return value
 
 
-def resolve_solver(solver: Any) -> Sequential:
+def resolve_solver(solver: Any) -> Solver:
     """Solver object from a name or from itself."""
-    if isinstance(solver, Sequential):
+    if isinstance(solver, Solver):
         return solver
     return SOLVERS[choose("solver", solver, tuple(SOLVERS))]()
 

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sparsebayes import inference
 from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specifications
 from sparsebayes.basis.base import _KINDS, Joined
 from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
-from sparsebayes.inference import Certificate, Record, Sequential, Status
+from sparsebayes.inference import Certificate, Record, Status
 from sparsebayes.posterior import ClassPosterior, GaussianPosterior
 
 from .arrays import decode_array, encode_array
@@ -29,7 +30,7 @@ from .errors import ModelFileError
 ESTIMATORS: dict[str, type[BaseEstimator]] = {
     cls.__name__: cls for cls in (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier)
 }
-SOLVERS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in (Sequential,)}
+SOLVERS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in inference.SOLVERS.values()}
 ENUMS: dict[str, type[Enum]] = {cls.__name__: cls for cls in (Status,)}
 DATACLASSES: dict[str, type[Any]] = {
     cls.__name__: cls for cls in (Record, Certificate, GaussianPosterior, ClassPosterior)

@@ -3,6 +3,9 @@
 from .certificate import Certificate
 from .run import Result, Settings
 from .sequential import Sequential
+from .solver import Solver
 from .status import Record, Status
 
-__all__ = ["Certificate", "Record", "Result", "Sequential", "Settings", "Status"]
+SOLVERS: dict[str, type[Solver]] = {"sequential": Sequential}
+
+__all__ = ["SOLVERS", "Certificate", "Record", "Result", "Sequential", "Settings", "Solver", "Status"]

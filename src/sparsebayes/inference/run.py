@@ -15,7 +15,7 @@ from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive, LaplaceProblem
 from sparsebayes.inference.noise import noise_floor
 from sparsebayes.inference.problem import Problem
-from sparsebayes.inference.sequential import REFUSED, Info, Sequential, State
+from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, full_model, hold
 from sparsebayes.inference.status import Record, Status
 
@@ -76,14 +76,14 @@ class _Stopped(Exception):
         self.start = start
 
 
-def run(problem: Problem | LaplaceProblem, solver: Sequential, settings: Settings, rng: np.random.Generator) -> Result:
+def run(problem: Problem | LaplaceProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
     """Maximise the objective, keep the best start, and certify it.
 
     Parameters
     ----------
     problem : Problem or LaplaceProblem
         What to solve.
-    solver : Sequential
+    solver : Solver
         The solver.
     settings : Settings
         When to stop.
@@ -103,7 +103,7 @@ def _blas() -> ThreadpoolController:
 class _Run:
     """One fit: its starts, its history, and the best model so far."""
 
-    def __init__(self, solver: Sequential, settings: Settings) -> None:
+    def __init__(self, solver: Solver, settings: Settings) -> None:
         self.solver = solver
         self.settings = settings
         self.history: list[Record] = []
@@ -175,7 +175,7 @@ class _Run:
     def _full_start(self, number: int) -> None:
         """Begin once more from the whole dictionary, where that is small."""
         state = self.best.state
-        model = full_model(state.active.problem) if self.solver.noise == "starts" else None
+        model = full_model(state.active.problem) if self.solver.full_start else None
         if model is not None:
             # The functions that the fixed point left are this start's additions.
             self._release(_Start(number, self.solver.init(model, True, state.rng), n_iter=model.size))

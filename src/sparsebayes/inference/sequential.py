@@ -11,22 +11,20 @@ are in ``starts.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
-from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.noise import maximise_noise, reestimate_noise
+from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
 NOISES = ("starts", "schedule")
-REFUSED = "refused"
 
 # Gains closer than this (relative) are a tie, which goes to the lowest index: which of two equal functions is kept
 # must not depend on rounding.
@@ -36,46 +34,6 @@ _DOUBTFUL = 1.0
 _NEAR_MISSES = 5
 # What such a prediction may be wrong by: re-estimation goes on until this fraction of the tolerance.
 _CAUTION = 0.1
-
-
-@dataclass(frozen=True)
-class Info:
-    """What one step did: the move, the function, how many single moves it stands for, the change of the objective."""
-
-    move: str
-    function: int = -1
-    n_moves: int = 0
-    gain: float = 0.0
-
-
-@dataclass
-class State:
-    """What is carried from step to step.
-
-    A function is ``refused`` when its move was tried on the present model and did not raise the objective, ``stale``
-    when that was on an earlier one.
-    """
-
-    active: Active
-    learn_noise: bool
-    evidence: float
-    rng: np.random.Generator
-    since_noise: int = 0
-    position: int = -1
-    refused: set[int] = field(default_factory=set)
-    stale: set[int] = field(default_factory=set)
-    settled: bool = False
-
-    @property
-    def gaussian(self) -> ActiveSet:
-        """The model, where it has a noise level."""
-        if not isinstance(self.active, ActiveSet):
-            raise TypeError("only a Gaussian likelihood has a noise level")
-        return self.active
-
-    def copy(self) -> State:
-        """Independent copy on the same problem."""
-        return replace(self, active=self.active.copy(), refused=set(self.refused), stale=set(self.stale))
 
 
 @dataclass(frozen=True)
@@ -108,7 +66,7 @@ def _is_number(value: object, kind: type = Real) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
-class Sequential(BaseEstimator):
+class Sequential(Solver):
     """Sequential evidence maximisation.
 
     Parameters
@@ -176,6 +134,11 @@ class Sequential(BaseEstimator):
     def further_starts(self) -> tuple[float, ...]:
         """Noise levels, as fractions of the targets' variance, from which the search is begun again."""
         return tuple(self.noise_fractions) if self.noise == "starts" else ()
+
+    @property
+    def full_start(self) -> bool:
+        """Whether to begin once more from the whole dictionary, where that is small."""
+        return self.noise == "starts"
 
     @property
     def fresh_start(self) -> float | None:

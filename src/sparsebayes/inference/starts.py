@@ -25,7 +25,7 @@ from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.linalg import independent_columns
 from sparsebayes.inference.noise import NoiseProfile, noise_floor, paper_update
 from sparsebayes.inference.problem import Problem
-from sparsebayes.inference.sequential import State
+from sparsebayes.inference.solver import State
 
 # Noise variance of the first start as a fraction of the targets' variance (T&F section 4, step 1).
 FIRST_NOISE = 0.1

@@ -1,0 +1,99 @@
+"""What the loop asks of a solver: where it begins, what one step does, and where it begins again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.interface import Active
+
+REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Info:
+    """What one step did: the move, the function, how many single moves it stands for, the change of the objective."""
+
+    move: str
+    function: int = -1
+    n_moves: int = 0
+    gain: float = 0.0
+
+
+@dataclass
+class State:
+    """What is carried from step to step.
+
+    A function is ``refused`` when its move was tried on the present model and did not raise the objective, ``stale``
+    when that was on an earlier one.
+    """
+
+    active: Active
+    learn_noise: bool
+    evidence: float
+    rng: np.random.Generator
+    since_noise: int = 0
+    position: int = -1
+    refused: set[int] = field(default_factory=set)
+    stale: set[int] = field(default_factory=set)
+    settled: bool = False
+
+    @property
+    def gaussian(self) -> ActiveSet:
+        """The model, where it has a noise level."""
+        if not isinstance(self.active, ActiveSet):
+            raise TypeError("only a Gaussian likelihood has a noise level")
+        return self.active
+
+    def copy(self) -> State:
+        """Independent copy on the same problem."""
+        return replace(self, active=self.active.copy(), refused=set(self.refused), stale=set(self.stale))
+
+
+class Solver(BaseEstimator, ABC):
+    """One way to maximise the objective; its parameters are those of its constructor, as in scikit-learn.
+
+    ``tol``, ``max_iter`` and ``random_state`` win over the estimator's where they are given; ``callback(record,
+    active)`` is called after every move and ends the fit by returning True.
+    """
+
+    tol: float | None = None
+    max_iter: int | None = None
+    random_state: int | None = None
+    callback: Callable[..., bool | None] | None = None
+    candidates: Callable[..., Any] | None = None
+    rounds: int = 0
+    initialisation: str = "projection"
+
+    @property
+    def further_starts(self) -> tuple[float, ...]:
+        """Noise levels, as fractions of the targets' variance, from which the search is begun again."""
+        return ()
+
+    @property
+    def fresh_start(self) -> float | None:
+        """Noise level, as a fraction, of the start from an empty model that is made while models are small."""
+        return None
+
+    @property
+    def full_start(self) -> bool:
+        """Whether to begin once more from the whole dictionary, where that is small."""
+        return False
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise where a setting is out of range."""
+
+    @abstractmethod
+    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
+        """Begin from this model, usually an empty one."""
+
+    @abstractmethod
+    def step(self, state: State, tol: float) -> Info | None:
+        """Make one move; None when no move gains more than ``tol``."""
