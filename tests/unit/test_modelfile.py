@@ -142,7 +142,6 @@ def test_round_trip_of_every_kernel(kernel, d, path):
     assert_round_trip(RVR(kernel).fit(X, y), X, path)
 
 
-@pytest.mark.filterwarnings("ignore:Stopped where rounding")
 def test_round_trip_of_arrays_in_the_order_of_a_frame(path):
     pandas = pytest.importorskip("pandas")
     X, y = problem(50, 20)

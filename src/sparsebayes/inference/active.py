@@ -187,6 +187,23 @@ class ActiveSet(Active):
             self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
         self.updates = 0
 
+    def doubtful(self, i: int) -> bool:
+        """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
+        return self.fragile or bool(self.S[i] < self.beta * self.problem.sqnorms[i] / _COLLINEAR)
+
+    def measured_gain(self, i: int, alpha: float) -> float:
+        """What giving function i this precision (infinity takes it out) really gains."""
+        if i not in self.indices:
+            trial = self.copy()
+            trial._append(i, alpha)
+            return trial.evidence(trial.posterior()) - self.evidence()
+        j = self.indices.index(i)
+        others = np.arange(self.size) != j
+        stays = others | np.isfinite(alpha)
+        changed = np.where(others, self.alpha, alpha)[stays]
+        post = SmallPosterior.solve(self.R[:, stays], self.z, self.rest, changed, self.beta)
+        return self.evidence(post, changed) - self.evidence()
+
     @property
     def fragile(self) -> bool:
         """Whether a variance inflation factor in the model is so large that rounding in the factors shows in Q."""
@@ -300,6 +317,10 @@ class ActiveSet(Active):
             return 0
         self.set_hyperparameters(alpha, self.beta, post)
         return int(np.sum(changed))
+
+    def recondition(self) -> None:
+        """Refresh exactly."""
+        self.refresh()
 
     def maintain(self) -> None:
         """Refresh exactly after many updates, or when they have drifted."""

@@ -9,7 +9,7 @@ import numpy as np
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.noise import NoiseProfile, noise_floor
-from sparsebayes.inference.sequential import score
+from sparsebayes.inference.sequential import score, verify
 
 # The noise is degenerate when hardly a row is left to estimate it from.
 _DEGENERATE = 0.05
@@ -82,9 +82,12 @@ def certify(
     found = active.statistics()
     scores = score(active, found)
     scores.gain[list(refused)] = 0.0
+    promised = scores.gain > tol
+    verify(active, scores, tol)
+    rounding = promised & (scores.gain == 0.0)
     inside = scores.in_model
     log_evidence = active.evidence()
-    theta = np.where(found.movable & ~inside, found.q2 / np.where(found.s > 0.0, found.s, 1.0) - 1.0, -np.inf)
+    theta = np.where(found.movable & ~inside & ~rounding, found.q2 / np.where(found.s > 0.0, found.s, 1.0) - 1.0, -np.inf)
     excluded = int(np.argmax(theta)) if np.any(np.isfinite(theta)) else -1
     with np.errstate(invalid="ignore", divide="ignore"):
         shift = np.where(inside, np.abs(np.log(scores.best) - np.log(scores.alpha)), -1.0)

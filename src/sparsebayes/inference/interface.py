@@ -43,10 +43,13 @@ class Active(ABC):
         """Number of functions in the model."""
         return len(self.indices)
 
-    @property
-    def fragile(self) -> bool:
-        """Whether the functions are so nearly dependent that a predicted gain may be rounding."""
+    def doubtful(self, i: int) -> bool:
+        """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
         return False
+
+    def measured_gain(self, i: int, alpha: float) -> float:
+        """What giving function i this precision really gains, by computing the evidence of that model."""
+        raise NotImplementedError("gains are measured where they can be doubtful")
 
     @abstractmethod
     def evidence(self) -> float:
@@ -79,6 +82,10 @@ class Active(ABC):
     @abstractmethod
     def sweep(self, tol: float) -> int:
         """Re-estimate together all precisions that gain more than ``tol``; return how many were changed."""
+
+    def recondition(self) -> None:
+        """Compute again what a move on nearly dependent functions may have spoilt."""
+        return
 
     @abstractmethod
     def maintain(self) -> None:

@@ -197,6 +197,8 @@ class _Run:
         for _ in range(_CERTIFICATION_ROUNDS):
             if certificate.converged or status is not Status.CONVERGED:
                 break
+            if not self.best.state.active.approximate:
+                self.best.state.refused.clear()
             try:
                 self._climb(self.best)
             except _Stopped:

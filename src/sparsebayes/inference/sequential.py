@@ -68,6 +68,13 @@ def score(active: Active, found: Statistics | None = None) -> Scores:
     return Scores(found.alpha, best, np.where(found.movable, gain, 0.0))
 
 
+def verify(active: Active, scores: Scores, tol: float) -> None:
+    """Replace the gains that may be rounding, where they are above ``tol``, by what the moves really gain."""
+    for i in np.flatnonzero(scores.gain > tol).tolist():
+        if active.doubtful(i):
+            scores.gain[i] = max(0.0, active.measured_gain(i, float(scores.best[i])))
+
+
 def _is_number(value: object, kind: type = Real) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
@@ -280,18 +287,21 @@ class Sequential(Solver):
     def _move(self, state: State, scores: Scores, i: int, at_least: float = 0.0) -> Info:
         """One addition, deletion or re-estimation (T&F steps 6-8)."""
         active = state.active
-        before = active.copy() if active.fragile else None
+        doubtful = active.doubtful(i)
+        if doubtful and active.measured_gain(i, float(scores.best[i])) <= 0.0:
+            state.refused.add(i)  # the gain was rounding
+            return Info(REFUSED, i)
         if not scores.in_model[i]:
             kind, made = "add", active.add(i, float(scores.best[i]), at_least)
         elif np.isfinite(scores.best[i]):
             kind, made = "reestimate", active.reestimate(active.indices.index(i), float(scores.best[i]))
         else:
             kind, made = "delete", active.delete(active.indices.index(i))
-        if made and before is not None and active.evidence() < state.evidence:
-            state.active, made = before, False  # the gain was rounding
         if not made:
             state.refused.add(i)
             return Info(REFUSED, i)
+        if doubtful:
+            active.recondition()
         return self._done(state, kind, i, 1)
 
     def _finish(self, state: State, scores: Scores, tol: float) -> Info | None:
