@@ -165,6 +165,14 @@ class ActiveSet(Active):
             movable[self.indices] = True
         return Statistics(alpha, s, q2, movable)
 
+    def statistics_outside(self) -> Statistics:
+        """Statistics of all functions of the problem of which the present one is a part."""
+        parent = self.problem.parent
+        if parent is None:
+            return self.statistics()
+        whole = ActiveSet.from_model(parent, self.problem.lift(self.indices), self.alpha, self.beta)
+        return whole.statistics()
+
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
         if self.size == 0:

@@ -60,6 +60,14 @@ class Active(ABC):
         """Statistics of all functions."""
 
     @abstractmethod
+    def statistics_outside(self) -> Statistics:
+        """Statistics of all functions of the problem of which the present one is a part."""
+
+    @abstractmethod
+    def extend(self, problem: Any) -> None:
+        """Continue on a larger dictionary whose first columns are the present ones."""
+
+    @abstractmethod
     def leave_one_out(self) -> tuple[Array, Array]:
         """``s`` and ``q²`` of the functions in the model."""
 
@@ -86,6 +94,14 @@ class Active(ABC):
     def recondition(self) -> None:
         """Compute again what a move on nearly dependent functions may have spoilt."""
         return
+
+    def relax(self, tol: float) -> int:
+        """Re-estimate all precisions roughly; a sweep unless there is something cheaper."""
+        return self.sweep(tol)
+
+    def add_together(self, functions: list[int], alpha: Array) -> bool:
+        """Add several functions at once, if that raises the objective."""
+        return False
 
     @abstractmethod
     def maintain(self) -> None:

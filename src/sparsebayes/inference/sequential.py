@@ -11,7 +11,7 @@ are in ``starts.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -40,6 +40,8 @@ _CAUTION = 0.1
 _BATCH = 8
 _FAIR_PART = 0.3
 _ROUGHLY = 0.1
+# Cosine of two columns from which on they are not added together where gains are only predicted.
+_ALIKE = 0.3
 
 
 @dataclass(frozen=True)
@@ -203,16 +205,28 @@ class Sequential(Solver):
             state.since_noise = 0
             if reestimate_noise(state.gaussian) > 0.0:
                 return self._done(state, "noise")
+        partial = active.problem.parent is not None
         if active.approximate and not state.settled:
-            state.settled = True
-            changed = active.sweep(_CAUTION * tol)
+            state.settled, state.swept = True, not partial
+            changed = active.relax(_ROUGHLY) if partial else active.sweep(_CAUTION * tol)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
         first = None if state.refused else self._first(state, scores)
+        if partial and active.approximate and not state.swept:  # a sweep will do what single re-estimations would
+            scores = replace(scores, gain=np.where(scores.structural, scores.gain, 0.0))
         choice = self._select(state, scores, tol) if first is None else first
+        if choice is None and active.approximate and not state.swept:
+            state.swept = True
+            changed = active.sweep(_CAUTION * tol)
+            if changed:
+                return self._done(state, "sweep", n_moves=changed, settled=True)
         if choice is None:
             return self._finish(state, scores, tol)
+        if partial and active.approximate and not scores.in_model[choice] and self.selection == "greedy":
+            together = self._companions(state, scores, choice, tol)
+            if len(together) > 1 and active.add_together(together, scores.best[together]):
+                return self._done(state, "add", choice, len(together))
         if self.sweeps and not np.any(scores.structural & (scores.gain > tol)):
             changed = active.sweep(tol)
             if changed:
@@ -249,6 +263,24 @@ class Sequential(Solver):
             return self._done(state, "sweep", n_moves=changed)
         state.evidence = active.evidence()
         return None
+
+    def _companions(self, state: State, scores: Scores, i: int, tol: float) -> list[int]:
+        """Functions to add together with i: those that gain a fair part of what it does, and hardly overlap."""
+        problem = state.active.problem
+        gain = np.where(scores.in_model, 0.0, scores.gain)
+        gain[list(state.refused)] = 0.0
+        limit = max(_BATCH, 2 * problem.n_outputs)
+        pool = np.argsort(-gain, kind="stable")[: 4 * limit]
+        pool = pool[gain[pool] > max(tol, _FAIR_PART * gain[i])]
+        columns, outputs = problem.split(pool.tolist())
+        values = problem.design.columns(columns)
+        overlap = np.abs(values.T @ values) / np.sqrt(np.outer(*[np.einsum("nc,nc->c", values, values)] * 2))
+        chosen: list[int] = []
+        for c in range(len(pool)):
+            near = [d for d in chosen if outputs[d] == outputs[c]]
+            if len(chosen) < limit and (not near or np.max(overlap[c, near]) < _ALIKE):
+                chosen.append(c)
+        return pool[chosen].tolist()
 
     # -- which move ----------------------------------------------------------------------------------------
 
@@ -346,4 +378,5 @@ class Sequential(Solver):
         state.stale |= state.refused
         state.refused.clear()
         state.settled = settled
+        state.swept &= settled
         return Info(kind, function, n_moves, state.evidence - before)
