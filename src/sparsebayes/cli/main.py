@@ -62,7 +62,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     else:
-        text = str(error) or {MemoryError: "there is not enough memory for this"}.get(type(error), type(error).__name__)
+        no_memory = "there is not enough memory for this"
+        text = str(error) or (no_memory if isinstance(error, MemoryError) else type(error).__name__)
     return " ".join(text.split())
 
 

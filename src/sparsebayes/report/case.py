@@ -42,8 +42,12 @@ class Input:
     levels: tuple[str, ...] = ()
 
     def values(self, X: Array) -> Array:
-        """Values of a number in its own units."""
-        return self.centre + self.scale * X[:, self.columns[0]]
+        """Values of a number in its own units, from rows of X."""
+        return self.restore(X[:, self.columns[0]])
+
+    def restore(self, values: Array) -> Array:
+        """Values of a number in its own units, from its column of X."""
+        return self.centre + self.scale * values
 
     def text(self, row: Array) -> str:
         """Value in one row of X, for people."""

@@ -38,7 +38,7 @@ def fit_charts(case: Case) -> list[tuple[str, str]]:
 def _curve(case: Case) -> tuple[str, str]:
     item = case.inputs[0]
     shown = FitDisplay.from_estimator(case.est, case.X, case.y, n_grid=4 * _CURVE)
-    own = [item.values(a[:, None]) for a in (shown.grid, shown.x, shown.vectors[:, 0])]
+    own = [item.restore(a) for a in (shown.grid, shown.x, shown.vectors[:, 0])]
     half = TWO_SIDED_95 * shown.std
     edges = np.concatenate([shown.y, shown.mean - half, shown.mean + half])
     chart = Chart(own[0], edges, (item.name, case.target), f"{case.target} against {item.name}, with the fit")
@@ -66,7 +66,7 @@ def _map(case: Case) -> tuple[str, str]:
     a, b = case.inputs
     X, y = (case.X, case.y) if len(case.y) else case.judged
     shown = DecisionDisplay.from_estimator(case.est, X, y, n_grid=_MAP)
-    across, up = a.values(shown.across[:, None]), b.values(shown.up[:, None])
+    across, up = a.restore(shown.across), b.restore(shown.up)
     chart = Chart(across, up, (a.name, b.name), f"probability of {shown.classes[1]}")
     p = shown.probabilities[:, :, 1]
     chart.cells(across, up, np.maximum(2 * p - 1, 0), "cell one").cells(
@@ -74,8 +74,8 @@ def _map(case: Case) -> tuple[str, str]:
     )
     for k, css in enumerate(("nil", "one")):
         mine = X[y == shown.classes[k]]
-        chart.dots(a.values(mine[:, :1]), b.values(mine[:, 1:]), f"data {css}")
-    chart.dots(a.values(shown.vectors[:, :1]), b.values(shown.vectors[:, 1:]), "vector", radius=6)
+        chart.dots(a.values(mine), b.values(mine), f"data {css}")
+    chart.dots(a.values(shown.vectors), b.values(shown.vectors), "vector", radius=6)
     return (
         f"Shade: how sure the model is of {shown.classes[0]} (blue) or {shown.classes[1]} (red). Circled: the rows "
         "whose functions were kept.",

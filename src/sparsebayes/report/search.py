@@ -44,6 +44,7 @@ def search_of(case: Case) -> Search | None:
     data = {
         "x": np.round(chart.px(steps), 1).tolist(),
         "y": np.round(chart.py(objective), 1).tolist(),
+        "span": chart.span,
         "chapters": [{"first": chapter.first, "begin": chapter.begin} for chapter in story],
         "winner": certificate.start,
         "names": names,
@@ -92,7 +93,12 @@ def _functions_chart(case: Case, ever: list[int]) -> tuple[dict[int, str], str]:
         return names, chart.render()
     places = np.arange(len(ever)) + 1.0
     chart = Chart(
-        [0.5, len(ever) + 0.5], [0.0, 1.0], ("functions that were ever in the model", ""), "functions", height=150
+        [0.5, len(ever) + 0.5],
+        [0.0, 1.0],
+        ("functions that were ever in the model", ""),
+        "functions",
+        height=150,
+        scale=False,
     )
     width = max(1.0, 0.7 * float(chart.px(2.0) - chart.px(1.0)))
     top, floor = float(chart.py(0.95)), float(chart.py(0.05))

@@ -30,12 +30,22 @@ class Chart:
         What it shows, for those who cannot see it.
     height : float
         In the units of its width, 420.
+    scale : bool
+        Whether the vertical axis has numbers.
     """
 
     def __init__(
-        self, x: ArrayLike, y: ArrayLike, labels: tuple[str, str], title: str, *, height: float = HEIGHT
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        labels: tuple[str, str],
+        title: str,
+        *,
+        height: float = HEIGHT,
+        scale: bool = True,
     ) -> None:
         self.height = height
+        self.scale = scale
         self.xlim, self.ylim = limits(x), limits(y)
         self.labels = labels
         self.title = title
@@ -52,6 +62,11 @@ class Chart:
         low, high = self.ylim
         inside = np.clip(np.asarray(y, dtype=np.float64), low - (high - low), high + (high - low))
         return self.height - _BOTTOM - (inside - low) / (high - low) * (self.height - _TOP - _BOTTOM)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """Top and bottom of the picture inside the axes."""
+        return _TOP, self.height - _BOTTOM
 
     def line(self, x: ArrayLike, y: ArrayLike, css: str) -> Chart:
         """Add a line through points."""
@@ -132,7 +147,7 @@ class Chart:
             x = float(self.px(value))
             yield f'<path class="grid" d="M{x:.1f} {_TOP}V{bottom}"/>'
             yield f'<text class="tick" x="{x:.1f}" y="{bottom + 15}">{number(value)}</text>'
-        for value in ticks(*self.ylim):
+        for value in ticks(*self.ylim) if self.scale else []:
             y = float(self.py(value))
             yield f'<path class="grid" d="M{_LEFT} {y:.1f}H{WIDTH - _RIGHT}"/>'
             yield f'<text class="tick y" x="{_LEFT - 5}" y="{y + 4:.1f}">{number(value)}</text>'

@@ -71,9 +71,9 @@ def command(
         drop=tuple(drop or ()),
         categorical=tuple(categorical or ()),
     )
-    model = data.with_suffix(".model").name if out is None else out
-    page = None if no_report else Path(model).with_suffix(".html") if report is None else report
-    fit_table(data, target, options, model=Path(model), page=page, as_json=as_json)
+    model = Path(f"{data.stem}.model") if out is None else out
+    page = model.parent / f"{model.stem}.html" if report is None else report
+    fit_table(data, target, options, model=model, page=None if no_report else page, as_json=as_json)
 
 
 def _gamma(text: str | None) -> str | float | None:

@@ -29,4 +29,4 @@ def command(
     """
     from sparsebayes.cli.work import report_on_table
 
-    report_on_table(model, data, page=model.with_suffix(".html") if out is None else out, as_json=as_json)
+    report_on_table(model, data, page=model.parent / f"{model.stem}.html" if out is None else out, as_json=as_json)

@@ -38,7 +38,7 @@
     const inside = inModel(k);
     here.setAttribute("cx", search.x[k]);
     here.setAttribute("cy", search.y[k]);
-    now.setAttribute("d", `M${search.x[k]} 10V238`);
+    now.setAttribute("d", `M${search.x[k]} ${search.span[0]}V${search.span[1]}`);
     for (const mark of marks) {
       const f = Number(mark.dataset.f);
       mark.classList.toggle("in", inside !== null && inside.has(f));
