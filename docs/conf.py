@@ -44,6 +44,6 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "sparsebayes"
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": True, "secondary_sidebar_items": ["page-toc"]}
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": True, "header_links_before_dropdown": 4}
 html_sidebars = {"index": []}
 html_show_sourcelink = False

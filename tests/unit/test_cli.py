@@ -10,7 +10,7 @@ from commands import call, succeed, write, write_problem
 
 import sparsebayes.tables.learning as learning
 from sparsebayes import RVR
-from sparsebayes.cli import commands
+from sparsebayes.cli import commands, demonstration
 from sparsebayes.export import load
 from sparsebayes.tables import TableModel, read_table
 
@@ -41,6 +41,7 @@ class TestDemo:
         for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "matplotlib", None)
+        monkeypatch.setattr(demonstration, "_boston", lambda: ({}, {}))  # tested above, and the slower half
         assert 'pip install "sparsebayes[plot]"' in succeed("demo", "--out", "some/where").splitlines()[-1]
         assert [path.name for path in Path("some/where").iterdir()] == ["sinc.html"]
 

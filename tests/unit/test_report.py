@@ -83,7 +83,7 @@ class TestPage:
     def test_an_empty_model(self, tmp_path):
         rng = np.random.default_rng(0)
         page = page_of(tmp_path, SparseBayesRegressor(), rng.normal(size=(30, 2)), np.ones(30))
-        check(page.replace("explains nan% of the variance", ""))
+        check(page)
         assert "No function was kept" in page
 
     def test_names_must_fit(self, tmp_path):

@@ -57,7 +57,7 @@ def quality(result: RegressionTest | ClassificationTest, rows_name: str) -> Rows
         }
     return {
         "error (RMSE)": f"{result.rmse:.3g} {where}, 95 % interval {result.low:.3g} to {result.high:.3g}",
-        "explained": f"{result.r2:.1%} of the variance",
+        **({} if math.isnan(result.r2) else {"explained": f"{result.r2:.1%} of the variance"}),
         "in 95 % error bars": f"{result.coverage:.1%} of them",
     }
 

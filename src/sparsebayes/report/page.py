@@ -123,9 +123,10 @@ def _lead(case: Case) -> str:
             f"{result.low:.1%} to {result.high:.1%}); always naming the most frequent class is right in "
             f"{result.baseline:.1%}."
         )
+    explained = "" if np.isnan(result.r2) else f"it explains {result.r2:.0%} of the variance, "
     return (
         f"The model keeps {functions}. On {rows} its root mean square error is {result.rmse:.3g} (95 % interval "
-        f"{result.low:.3g} to {result.high:.3g}), it explains {result.r2:.0%} of the variance, and "
+        f"{result.low:.3g} to {result.high:.3g}), {explained}and "
         f"{result.coverage:.0%} of the observations lie within its 95 % error bars."
     )
 
