@@ -34,9 +34,9 @@ _RANGE = 1e130
 # Entries of a kernel matrix from which on compressing it is tried, and the error that it may have in the search.
 _WORTH_IT = 500_000
 _REMAINDER = 1e-5
-# Up to this many entries the certificate is computed from the kernel itself.  Beyond, that would cost more than the fit:
-# the compression is made so close instead that its bounded error is below what the certificate resolves, as far as
-# memory allows.
+# Up to this many entries the certificate is computed from the kernel itself.  Beyond, that would cost more than the
+# fit: the compression is made so close instead that its bounded error is below what the certificate resolves, as far
+# as memory allows.
 _RECOMPUTED = 30_000_000
 _CLOSE_REMAINDER = 1e-9
 _CLOSE_ROWS = 400_000
