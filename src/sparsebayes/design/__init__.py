@@ -9,6 +9,7 @@ from scipy.sparse.linalg import LinearOperator
 from .dense import DenseDesign
 from .duplicates import representatives
 from .lazy import LazyDesign
+from .moments import MomentDesign
 from .operator import OperatorDesign
 from .protocol import Design, HStack
 from .sparse import SparseDesign
@@ -18,6 +19,7 @@ __all__ = [
     "Design",
     "HStack",
     "LazyDesign",
+    "MomentDesign",
     "OperatorDesign",
     "SparseDesign",
     "as_design",
