@@ -9,7 +9,7 @@ True
 
 from sparsebayes import basis, datasets
 from sparsebayes._version import __version__
-from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, SparseKernelPCA
 from sparsebayes.export import load, save
 from sparsebayes.inference import Sequential
 
@@ -19,6 +19,7 @@ __all__ = [
     "Sequential",
     "SparseBayesClassifier",
     "SparseBayesRegressor",
+    "SparseKernelPCA",
     "__version__",
     "basis",
     "datasets",

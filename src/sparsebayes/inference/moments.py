@@ -29,6 +29,4 @@ def moment_problem(design: MomentDesign, eligible: NDArray[np.bool_] | None = No
     n_rows = len(root.columns)
     weight = design.N / n_rows
     scale = 1.0 / np.sqrt(weight)
-    return GaussianProblem(
-        DenseDesign(scale * root.columns), scale * root.targets, np.full(n_rows, weight), eligible
-    )
+    return GaussianProblem(DenseDesign(scale * root.columns), scale * root.targets, np.full(n_rows, weight), eligible)

@@ -34,6 +34,13 @@ class _Small(BaseEstimator):
         )
 
     @property
+    def n_features_in_(self) -> int:
+        """Number of inputs."""
+        if self.expansion.functions is None:
+            raise AttributeError("a constant takes any number of inputs")
+        return self.expansion.functions.n_features
+
+    @property
     def relevance_vectors_(self) -> Array:
         """Centres of the functions, of shape (M, d)."""
         return self.expansion.centres
@@ -88,6 +95,8 @@ class SmallClassifier(ClassifierMixin, _Small):
         Labels.
     shape : {"ovr", "ovo"}
         What ``decision_function`` returns with more than two classes, as in ``SVC``.
+    break_ties : bool
+        Whether decision values break ties of votes, as in ``SVC``.
 
     Attributes
     ----------
@@ -95,10 +104,13 @@ class SmallClassifier(ClassifierMixin, _Small):
         Size and error.
     """
 
-    def __init__(self, expansion: Expansion, classes: NDArray[Any], shape: str = "ovr") -> None:
+    def __init__(
+        self, expansion: Expansion, classes: NDArray[Any], shape: str = "ovr", break_ties: bool = False
+    ) -> None:
         self.expansion = expansion
         self.classes = classes
         self.shape = shape
+        self.break_ties = break_ties
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -117,7 +129,8 @@ class SmallClassifier(ClassifierMixin, _Small):
         outputs = self._outputs(X)
         if len(self.classes) == 2:
             return self.classes[(outputs[:, 0] > 0.0).astype(np.intp)]
-        return self.classes[np.argmax(self._votes(outputs), axis=1)]
+        ranked = self._scores(outputs) if self.break_ties and self.shape == "ovr" else self._votes(outputs)
+        return self.classes[np.argmax(ranked, axis=1)]
 
     def _votes(self, outputs: Array) -> Array:
         votes = np.zeros((len(outputs), len(self.classes)))

@@ -66,7 +66,9 @@ def approximate(source: Source, request: Request) -> tuple[Expansion, Approximat
         n_source=len(source.points) * len(source.kernels),
         noise=request.noise,
         density=None if on_points else float(np.exp(request.log_density) * _jacobian(source)),
-        integrated_squared_error=None if on_points else squared * float(np.exp(-request.log_density)) / _jacobian(source),
+        integrated_squared_error=None
+        if on_points
+        else squared * float(np.exp(-request.log_density)) / _jacobian(source),
         mean_squared_error=squared / problem.n_effective,
         relative_error=_relative(problem, squared),
         max_error=_largest_error(source, expansion, request),

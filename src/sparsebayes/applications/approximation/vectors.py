@@ -40,18 +40,15 @@ def read_classifier(model: Any) -> Source:
     points = _support_vectors(model)
     dual = as_dense(model.dual_coef_)
     pairs = dual.T if len(model.classes_) == 2 else pairwise_weights(dual, np.asarray(model.n_support_))
-    source = Source(
-        points,
-        (_machine_kernel(model, points),),
-        pairs[None],
-        np.asarray(model.intercept_, dtype=np.float64),
-        partial(SmallClassifier, classes=model.classes_, shape=model.decision_function_shape),
+    build = partial(
+        SmallClassifier,
+        classes=model.classes_,
+        shape=model.decision_function_shape,
+        break_ties=model.break_ties,
     )
-    if len(model.classes_) == 2:
-        return confirm(source, model.decision_function)
-    if model.decision_function_shape == "ovo":
-        return confirm(source, model.decision_function)
-    return source
+    intercept = np.asarray(model.intercept_, dtype=np.float64)
+    source = Source(points, (_machine_kernel(model, points),), pairs[None], intercept, build)
+    return confirm(source, model.decision_function, build(source.expansion).decision_function)
 
 
 def pairwise_weights(dual: Array, n_support: NDArray[np.intp]) -> Array:
@@ -102,7 +99,9 @@ def _machine_kernel(model: Any, points: Array) -> Kernel:
     # The number that "scale" and "auto" became is kept under a private name only; a number given is public.
     gamma = model.gamma if not isinstance(model.gamma, str) else getattr(model, "_gamma", None)
     if gamma is None:
-        raise ValueError(f"gamma={model.gamma!r} of this {type(model).__name__} is not known as a number; give it as one")
+        raise ValueError(
+            f"gamma={model.gamma!r} of this {type(model).__name__} is not known as a number; give it as one"
+        )
     gamma = float(gamma) if model.kernel != "linear" else 1.0
     return _named(model.kernel, gamma, model.degree, model.coef0, points)
 
