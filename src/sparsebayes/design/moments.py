@@ -114,9 +114,8 @@ class MomentDesign(Design):
         rank = len(factor)
         Z = np.zeros((rank + 1, len(norms)))
         Z[:rank, order] = factor * unit[order]
-        inside = np.asarray(
-            solve_triangular(factor[:, :rank], (self.b / unit[:, None])[order[:rank]], trans="T"), dtype=np.float64
-        )
+        projections = (self.b / unit[:, None])[order[:rank]]
+        inside = np.asarray(solve_triangular(factor[:, :rank].T, projections, lower=True), dtype=np.float64)
         rest = self.tt - np.sum(inside**2, axis=0)
         if np.any(rest < -_INCONSISTENT * np.abs(self.tt)):
             raise ValueError("b and tt are the moments of no function: the targets are shorter than their projections")

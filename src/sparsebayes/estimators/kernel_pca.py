@@ -256,8 +256,8 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         width = resolve_gamma("scale", projections, np.ones(len(X))) ** -0.5
         self._preimage_functions = RBF(width=width, centres=centres).bind(centres)
         ridge = RidgeCV(alphas=_PENALTIES).fit(self._preimage_inputs(projections), X)
-        self._preimage_weights = np.atleast_2d(ridge.coef_).T
-        self._preimage_shift = np.atleast_1d(ridge.intercept_)
+        self._preimage_weights = np.asarray(ridge.coef_, dtype=np.float64).reshape(X.shape[1], -1).T
+        self._preimage_shift = np.asarray(ridge.intercept_, dtype=np.float64).reshape(-1)
 
     def _preimage_inputs(self, Z: Array) -> Array:
         return np.hstack([Z, self._preimage_functions.evaluate(Z)])
@@ -277,7 +277,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_is_fitted(self)
         if self._precomputed:
             raise ValueError("kernel='precomputed': pre-images need the training rows, which were not given")
-        Z = np.asarray(check_array(Z, dtype=np.float64, input_name="Z"))
+        Z = np.asarray(check_array(Z, dtype="float64", input_name="Z"))
         if Z.shape[1] != self.n_components_:
             raise ValueError(f"Z has {Z.shape[1]} columns; expected {self.n_components_}, one for each component")
         return self._preimage_inputs(Z) @ self._preimage_weights + self._preimage_shift

@@ -19,14 +19,12 @@ def moment_problem(design: MomentDesign, eligible: NDArray[np.bool_] | None = No
     design : MomentDesign
         The moments.
     eligible : ndarray of bool, shape (M,), optional
-        Functions that may enter; by default all that are not a copy of an earlier one.
+        Functions that may enter; by default all that are not a copy of an earlier one,
+        which has the same inner products with everything.
     """
-    if eligible is None:
-        # Copies have the same inner products with everything.
-        copies = DenseDesign(design.G)
-        eligible = representatives(copies) == np.arange(len(design.G))
+    enter = representatives(DenseDesign(design.G)) == np.arange(len(design.G)) if eligible is None else eligible
     root = design.root()
     n_rows = len(root.columns)
     weight = design.N / n_rows
     scale = 1.0 / np.sqrt(weight)
-    return GaussianProblem(DenseDesign(scale * root.columns), scale * root.targets, np.full(n_rows, weight), eligible)
+    return GaussianProblem(DenseDesign(scale * root.columns), scale * root.targets, np.full(n_rows, weight), enter)

@@ -63,11 +63,8 @@ class FeatureAxes:
         factor = cholesky(centred[np.ix_(kept, kept)])
         basis = inverse_upper(factor)
         inside = centred[:, kept] @ basis
-        if which == "sample":
-            covariance = inside.T @ inside / len(inside)
-        else:
-            covariance = (factor * prior_variance) @ factor.T
-        values, vectors = np.linalg.eigh(covariance)
+        sample, model = inside.T @ inside / len(inside), (factor * prior_variance) @ factor.T
+        values, vectors = np.linalg.eigh(sample if which == "sample" else model)
         order = np.argsort(-values, kind="stable")
         order = order[values[order] > _FLAT * values[order[0]]][:count]
         vectors = vectors[:, order]

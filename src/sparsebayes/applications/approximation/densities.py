@@ -54,7 +54,7 @@ def read_kernel_density(model: KernelDensity) -> Source:
 def read_gaussian_kde(model: gaussian_kde) -> Source:
     """SciPy's estimate, whose Gaussians share one covariance matrix."""
     covariance = np.atleast_2d(np.asarray(model.covariance, dtype=np.float64))
-    frame = np.linalg.inv(np.linalg.cholesky(covariance))
+    frame = np.asarray(np.linalg.inv(np.linalg.cholesky(covariance)), dtype=np.float64)
     points = np.asarray(model.dataset, dtype=np.float64).T @ frame.T
     height, kernel = _kernel("gaussian", 1.0, points.shape[1])
     height *= float(abs(np.linalg.det(frame)))

@@ -51,7 +51,7 @@ class _Small(BaseEstimator):
         return self.expansion.weights.T
 
     def _outputs(self, X: ArrayLike) -> Array:
-        return self.expansion.evaluate(np.asarray(check_array(X, dtype=np.float64)))
+        return self.expansion.evaluate(np.asarray(check_array(X, dtype="float64")))
 
 
 class SmallRegressor(RegressorMixin, _Small):
@@ -189,7 +189,8 @@ class SmallKDE:
             columns = columns.T
         if columns.shape[0] != self.d:
             raise ValueError(f"points have shape {columns.shape}; expected ({self.d}, m), one point per column")
-        return self._expansion.evaluate(np.linalg.solve(self._factor, columns).T)[:, 0]
+        round_columns = np.asarray(np.linalg.solve(self._factor, columns), dtype=np.float64)
+        return self._expansion.evaluate(round_columns.T)[:, 0]
 
     __call__ = evaluate
 
@@ -212,6 +213,6 @@ class SmallKDE:
     def resample(self, size: int | None = None, seed: Any = None) -> Array:
         """Draw points, as columns (d, size); by default as many as there are Gaussians."""
         random = seed if isinstance(seed, np.random.Generator) else check_random_state(seed)
-        size = self.n if size is None else int(size)
-        which = random.choice(self.n, size=size, p=self.weights)
-        return self.dataset[:, which] + self._factor @ random.standard_normal(size=(self.d, size))
+        count = self.n if size is None else int(size)
+        which = random.choice(self.n, size=count, p=self.weights)
+        return self.dataset[:, which] + self._factor @ random.standard_normal(size=(self.d, count))

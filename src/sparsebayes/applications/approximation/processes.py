@@ -48,7 +48,8 @@ def read_gaussian_process(model: GaussianProcessRegressor) -> Source:
     terms = gaussian_terms(model.kernel_, points.shape[1])
     offset = np.zeros(dual.shape[1])
     if terms is None or not any(np.any(eta > 0.0) for _, eta in terms):
-        kernels: tuple[basis.Kernel, ...] = (basis.Callable(model.kernel_),)
+        kernel: Any = model.kernel_
+        kernels: tuple[basis.Kernel, ...] = (basis.Callable(kernel),)
         weights = dual[None]
     else:
         round_terms = [(a, eta) for a, eta in terms if np.any(eta > 0.0)]

@@ -60,15 +60,13 @@ def approximate(source: Source, request: Request) -> tuple[Expansion, Approximat
     functions = source.functions_at(request.places).restrict(kept) if len(kept) else None
     expansion = Expansion(functions, weights, source.offset)
     squared = _squared_error(problem, kept, weights)
-    on_points = request.points is not None
+    log_density = None if request.points is not None else request.log_density + log_frame(source)
     report = Approximation(
         n_functions=len(kept),
         n_source=len(source.points) * len(source.kernels),
         noise=request.noise,
-        density=None if on_points else float(np.exp(request.log_density) * _jacobian(source)),
-        integrated_squared_error=None
-        if on_points
-        else squared * float(np.exp(-request.log_density)) / _jacobian(source),
+        density=None if log_density is None else float(np.exp(log_density)),
+        integrated_squared_error=None if log_density is None else squared * float(np.exp(-log_density)),
         mean_squared_error=squared / problem.n_effective,
         relative_error=_relative(problem, squared),
         max_error=_largest_error(source, expansion, request),
@@ -106,7 +104,7 @@ def density_weights(problem: GaussianProblem, kept: NDArray[np.intp], mass: floa
             f"tenth of the density's root mean square {np.sqrt(problem.mean_square):.3g}"
         )
     A = problem.columns(kept) / mass - problem.target
-    A = np.linalg.qr(A, mode="r")
+    A = np.linalg.qr(A)[1]
     A = A / max(float(np.max(np.abs(A))), np.finfo(float).tiny)
     u, _ = nnls(np.vstack([A, np.ones((1, A.shape[1]))]), np.append(np.zeros(len(A)), 1.0))
     return (u / np.sum(u) / mass)[:, None]
@@ -127,6 +125,6 @@ def _largest_error(source: Source, expansion: Expansion, request: Request) -> fl
     return max(float(np.max(np.abs(whole.evaluate(X) - expansion.evaluate(X)), initial=0.0)) for X in where)
 
 
-def _jacobian(source: Source) -> float:
-    """Volume in the kernels' coordinates per unit volume."""
-    return 1.0 if source.frame is None else float(abs(np.linalg.det(source.frame)))
+def log_frame(source: Source) -> float:
+    """Log of the volume in the kernels' coordinates per unit volume."""
+    return 0.0 if source.frame is None else float(np.linalg.slogdet(source.frame)[1])

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsebayes.applications.approximation.densities import read_gaussian_kde, read_kernel_density
 from sparsebayes.applications.approximation.expansion import Source
 from sparsebayes.applications.approximation.processes import read_gaussian_process
-from sparsebayes.applications.approximation.solve import Request, approximate, log_volume
+from sparsebayes.applications.approximation.solve import Request, approximate, log_frame, log_volume
 from sparsebayes.applications.approximation.vectors import read_classifier, read_kernel_ridge, read_regressor
 from sparsebayes.estimators.validation import check_positive
 
@@ -117,7 +117,7 @@ def sparsify(
             raise ValueError("density= is of the integral, and with points= there is none; pass one of the two")
     log_density = np.log(len(source.points)) - log_volume(source)
     if density is not None:
-        log_density = np.log(density) - _log_frame(source)
+        log_density = np.log(density) - log_frame(source)
     request = Request(
         noise=float(noise),
         places=source.points if candidates is None else _rows("candidates", candidates, source),
@@ -164,7 +164,3 @@ def _rows(name: str, given: ArrayLike, source: Source) -> Array:
     if not np.isfinite(rows).all():
         raise ValueError(f"{name} contains NaN or infinity; expected finite numbers")
     return source.to_frame(rows)
-
-
-def _log_frame(source: Source) -> float:
-    return 0.0 if source.frame is None else float(np.linalg.slogdet(source.frame)[1])

@@ -100,7 +100,7 @@ def _machine_kernel(model: Any, points: Array) -> Kernel:
     gamma = model.gamma if not isinstance(model.gamma, str) else getattr(model, "_gamma", None)
     if gamma is None:
         raise ValueError(
-            f"gamma={model.gamma!r} of this {type(model).__name__} is not known as a number; give it as one"
+            f"gamma={model.gamma!r} of this model is not known as a number; fit it with a number for gamma"
         )
     gamma = float(gamma) if model.kernel != "linear" else 1.0
     return _named(model.kernel, gamma, model.degree, model.coef0, points)
