@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import ConvergenceWarning
@@ -46,13 +45,14 @@ class Row:
 
 @dataclass(frozen=True)
 class SVCProblem:
-    """Data, how much of it to train on, the machine, and the error in its decisions that is accepted."""
+    """Data, how much of it to train on, the machine's settings, and the error in its decisions that is accepted."""
 
     name: str
     X: Array
     y: NDArray[Any]
     n_train: int
-    machine: SVC
+    gamma: Any
+    C: float
     noise: float
 
 
@@ -68,7 +68,8 @@ def process(seed: int) -> GaussianProcessRegressor:
 def gaussian_process(seed: int) -> list[Row]:
     """The lecture's three pictures: two noise levels, and many places to choose from."""
     model = process(seed)
-    places = np.linspace(model.X_train_.min(), model.X_train_.max(), 2000)[:, None]
+    points = np.asarray(model.X_train_, dtype=np.float64)
+    places = np.linspace(points.min(), points.max(), 2000)[:, None]
     rows = []
     for noise, candidates in ((0.1, None), (0.001, None), (0.001, places)):
         small = sparsify(model, noise, candidates=candidates)
@@ -103,13 +104,13 @@ def banana() -> SVCProblem | None:
         data = datasets.load("banana")
     except (OSError, ValueError):
         return None
-    return SVCProblem("banana", data.data, data.target, 1000, SVC(gamma=0.3, C=3.0), noise=0.4)
+    return SVCProblem("banana", data.data, data.target, 1000, gamma=0.3, C=3.0, noise=0.4)
 
 
 def ripley() -> SVCProblem:
     """Ripley's two classes, drawn anew."""
     X, y = datasets.make_ripley(5300, random_state=0)
-    return SVCProblem("Ripley", X, y, 1500, SVC(gamma=4.0), noise=0.3)
+    return SVCProblem("Ripley", X, y, 1500, gamma=4.0, C=1.0, noise=0.3)
 
 
 def support_vectors(problem: SVCProblem, seed: int) -> Row:
@@ -117,7 +118,7 @@ def support_vectors(problem: SVCProblem, seed: int) -> Row:
     X, y, noise = problem.X, problem.y, problem.noise
     order = np.random.default_rng(seed).permutation(len(X))
     train, test = order[: problem.n_train], order[problem.n_train :]
-    model = clone(problem.machine).fit(X[train], y[train])
+    model = SVC(gamma=problem.gamma, C=problem.C).fit(X[train], y[train])
     small = sparsify(model, noise)
     figures = {
         "SVC error %": 100.0 * float(np.mean(model.predict(X[test]) != y[test])),
@@ -160,7 +161,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    digits = load_digits().data / 16.0
+    digits = np.asarray(load_digits(return_X_y=True)[0]) / 16.0
     jobs: list[Callable[[], list[Row]]] = []
     for seed in range(arguments.draws):
         jobs.append(lambda seed=seed: gaussian_process(seed))
