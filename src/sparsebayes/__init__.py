@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from sparsebayes._version import __version__
 
 if TYPE_CHECKING:
-    from sparsebayes import basis, datasets, report, tables
-    from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+    from sparsebayes import applications, basis, datasets, report, tables
+    from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, SparseKernelPCA
     from sparsebayes.export import load, save
     from sparsebayes.inference import Sequential
 
@@ -29,6 +29,8 @@ _HOMES = {
     "Sequential": "inference",
     "SparseBayesClassifier": "estimators",
     "SparseBayesRegressor": "estimators",
+    "SparseKernelPCA": "estimators",
+    "applications": "",
     "basis": "",
     "datasets": "",
     "load": "export",
@@ -43,7 +45,9 @@ __all__ = [
     "Sequential",
     "SparseBayesClassifier",
     "SparseBayesRegressor",
+    "SparseKernelPCA",
     "__version__",
+    "applications",
     "basis",
     "datasets",
     "load",
