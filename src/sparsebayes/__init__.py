@@ -9,13 +9,14 @@ True
 
 from sparsebayes import basis, datasets
 from sparsebayes._version import __version__
-from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.export import load, save
 from sparsebayes.inference import Sequential
 
 __all__ = [
     "RVC",
     "RVR",
+    "ARDRegression",
     "Sequential",
     "SparseBayesClassifier",
     "SparseBayesRegressor",

@@ -121,7 +121,7 @@ def fit_file(
         Fixed noise variance, or None to learn it.
     """
     est = _estimator(kernel, gamma, noise_variance)
-    _check_paths(data, out)
+    check_paths(data, out)
     table = read_table(data)
     inputs = Inputs.of(table, target)
     X, y = inputs.standardise(table), table.numbers(target)
@@ -158,7 +158,7 @@ def predict_file(model: Path, data: Path, *, out: Path) -> None:
     """
     check_output(out)
     for read in (model, data):
-        _check_paths(read, out)
+        check_paths(read, out)
     est, metadata = load(model, with_metadata=True)
     inputs = Inputs.from_metadata(model, metadata, est.n_features_in_)
     mean, std = est.predict(inputs.standardise(read_table(data)), return_std=True)
@@ -183,7 +183,7 @@ def _gamma(text: str | None) -> str | float:
         raise ValueError(f"--gamma {text!r}: expected a positive number, 'scale' or 'auto'") from None
 
 
-def _check_paths(read: Path, write: Path) -> None:
+def check_paths(read: Path, write: Path) -> None:
     """Raise before any work where the result could not be written, or would overwrite what it is made from."""
     check_target(write)
     if read.exists() and write.exists() and os.path.samefile(read, write):

@@ -41,6 +41,14 @@ class Kernel(StrEnum):
     columns = "columns"
 
 
+class Format(StrEnum):
+    """Languages that ``export`` writes."""
+
+    onnx = "onnx"
+    c = "c"
+    sql = "sql"
+
+
 app = typer.Typer(
     cls=_Group,
     name="sparsebayes",
@@ -135,3 +143,20 @@ def predict(
     from sparsebayes.cli.fitting import predict_file
 
     predict_file(model, data, out=out)
+
+
+@app.command()
+def export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that 'fit' or sparsebayes.save wrote.")],
+    language: Annotated[Format, typer.Option("--format", help="ONNX graph, one C99 file, or an SQL query.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write.")],
+    name: Annotated[str, typer.Option("--name", help="What the names in the C file start with.")] = "model",
+    table: Annotated[str, typer.Option("--table", help="Table that the SQL query reads.")] = "data",
+) -> None:
+    """Write a model in another language: it takes the table's own units and predicts as 'predict' does.
+
+    Example: sparsebayes export houses.model --format c --name houses --out houses.c
+    """
+    from sparsebayes.cli.exporting import export_file
+
+    export_file(model, language=language.value, out=out, name=name, table=table)

@@ -1,6 +1,7 @@
 """Estimators with scikit-learn's interface."""
 
+from .ard import ARDRegression
 from .classifiers import RVC, SparseBayesClassifier
 from .regressors import RVR, SparseBayesRegressor
 
-__all__ = ["RVC", "RVR", "SparseBayesClassifier", "SparseBayesRegressor"]
+__all__ = ["RVC", "RVR", "ARDRegression", "SparseBayesClassifier", "SparseBayesRegressor"]

@@ -31,7 +31,7 @@ class Kept:
     Attributes
     ----------
     relevance : ndarray of int
-        Numbers of the functions without the intercept, sorted.
+        Numbers of the functions without the intercept, sorted, or in the order of the training rows.
     with_bias : bool
         Whether the intercept stays.
     functions : Functions or None
@@ -62,6 +62,8 @@ class Dictionary:
         Number of functions without the intercept.
     bias : int or None
         Column of the intercept.
+    by_row : bool
+        Whether kept functions are put in the order of the training rows that they are centred on.
     """
 
     design: Design
@@ -69,18 +71,30 @@ class Dictionary:
     basis: Basis | None
     n_candidates: int
     bias: int | None
+    by_row: bool = False
 
     @classmethod
-    def build(cls, X: Any, basis: Basis | None, *, fit_intercept: bool, random_state: Any = None) -> Dictionary:
-        """Bind the basis to the training rows and add the intercept."""
+    def build(
+        cls,
+        X: Any,
+        basis: Basis | None,
+        *,
+        fit_intercept: bool,
+        random_state: Any = None,
+        candidates: Index | None = None,
+        by_row: bool = False,
+    ) -> Dictionary:
+        """Bind the basis to the training rows, take some of its functions or all, and add the intercept."""
         functions = None if basis is None else basis.bind(X, random_state=random_state)
+        if functions is not None and candidates is not None:
+            functions = functions.restrict(candidates)
         with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
             design = as_design(X) if functions is None else _evaluate(functions, X)
             _check_range(design)
         m = design.shape[1]
         if not fit_intercept:
-            return cls(design, functions, basis, m, None)
-        return cls(design.extend(_ones(design.shape[0])), functions, basis, m, m)
+            return cls(design, functions, basis, m, None, by_row)
+        return cls(design.extend(_ones(design.shape[0])), functions, basis, m, m, by_row)
 
     @property
     def eligible(self) -> NDArray[np.bool_]:
@@ -98,8 +112,11 @@ class Dictionary:
         """What is left of the dictionary when only these columns stay."""
         candidates = np.array(sorted(columns - {self.bias}), dtype=np.intp)
         with_bias = self.bias is not None and self.bias in columns
-        order = [*candidates.tolist(), *([self.bias] if with_bias else [])]
         relevance = candidates if self.bias is None else candidates - (candidates > self.bias)
+        if self.by_row and self.functions is not None:
+            by_row = np.argsort(self.functions.rows[relevance], kind="stable")
+            candidates, relevance = candidates[by_row], relevance[by_row]
+        order = [*candidates.tolist(), *([self.bias] if with_bias else [])]
         parts: list[Functions] = []
         if len(relevance):
             functions = self.functions or Linear().bind(np.zeros((1, n_features)))
@@ -128,6 +145,7 @@ class Dictionary:
             self.basis,
             self.n_candidates + len(fresh),
             self.bias,
+            self.by_row,
         )
 
 
