@@ -99,7 +99,7 @@ class _Query:
         middle, results = (_gaussian if self.plan.head is Head.GAUSSIAN else _classes)(self.plan)
         steps = [("sums", self.sums), ("functions", functions), ("outputs", self._outputs()), *middle]
         query, before = [], source
-        for name, expressions in [("inputs", inputs or ["1 AS nothing"]), *steps]:
+        for name, expressions in [("inputs", inputs or ["0 AS k"]), *steps]:
             if expressions:
                 columns = _listed(["*", *expressions] if query else expressions)
                 query.append(f"{prefix}_{name} {define} (\n  SELECT {columns}\n  FROM {before}\n)")
