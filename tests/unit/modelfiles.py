@@ -2,7 +2,11 @@
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 
 import numpy as np
 from sklearn.base import clone
@@ -102,3 +106,17 @@ def resealed(path, change):
     text = json.dumps(document["payload"], separators=(",", ":"))
     document["sha256"] = hashlib.sha256(text.encode()).hexdigest()
     path.write_text(json.dumps(document))
+
+
+def run_program(name, *arguments):
+    """Run a program that lies beside the tests and return what it printed, JSON."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", Path(__file__).with_name(name), *map(str, arguments)],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

@@ -4,6 +4,7 @@ import os
 import stat
 
 import pytest
+from modelfiles import run_program
 
 from sparsebayes.export import load, save
 
@@ -59,3 +60,15 @@ class TestWriting:
             save(est, tmp_path)
         with pytest.raises(OSError, match="regular file"):
             save(est, os.devnull)
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
+    def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new_one(self, saved, tmp_path):
+        est, _, path = saved
+        new, target = tmp_path / "new.model", tmp_path / "target.model"
+        save(est, new)
+        found = run_program("kill_save.py", path, new, target)
+        assert found["torn"] == 0
+        assert found["old"] > 0
+        assert found["new"] > 0
+        # Every line that opens, writes, syncs or renames was a moment to die at.
+        assert found["lines"] > 20

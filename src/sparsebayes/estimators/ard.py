@@ -7,9 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.regressors import SparseBayesRegressor
 from sparsebayes.inference import Solver
 
@@ -19,7 +20,7 @@ Array = NDArray[np.float64]
 _VAGUE = 1e-6
 
 
-class ARDRegression(RegressorMixin, BaseEstimator):
+class ARDRegression(RegressorMixin, Portable):
     """Sparse linear regression with scikit-learn's names: a drop-in for ``sklearn.linear_model.ARDRegression``.
 
     The model is the same, but the evidence is maximised by this library's solvers, which decide exactly whether a
@@ -59,7 +60,7 @@ class ARDRegression(RegressorMixin, BaseEstimator):
     lambda_ : ndarray of shape (n_features,)
         Precisions of the *weights* (``alpha_`` elsewhere in this library), infinite for the columns left out.
     scores_ : ndarray
-        Objective after every move of the winning start, if ``compute_score``, else empty.
+        Objective after every move of the winning start and at its end, if ``compute_score``, else empty.
     intercept_ : float
         Constant term.
     X_offset_, X_scale_ : ndarray of shape (n_features,)
@@ -158,7 +159,8 @@ class ARDRegression(RegressorMixin, BaseEstimator):
         self.relevance_ = kept
         winner = model.certificate_.start
         scores = [record.objective for record in model.history_ if record.start == winner]
-        self.scores_ = np.array(scores if self.compute_score else [])
+        # A start that begins where the one before it ended may win without a move of its own.
+        self.scores_ = np.array([*scores, model.certificate_.objective] if self.compute_score else [])
         self.n_iter_ = model.n_iter_
         self.log_marginal_likelihood_ = model.log_marginal_likelihood_
         self.history_, self.status_, self.certificate_ = model.history_, model.status_, model.certificate_

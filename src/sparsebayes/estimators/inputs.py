@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from sparsebayes.basis import Basis, Functions
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
+from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, resolve_solver
 from sparsebayes.inference import Solver
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-class Inputs(BaseEstimator, ABC):
+class Inputs(Portable, ABC):
     """Validation of X, and the way from X to functions and back."""
 
     fit_intercept: bool
