@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 from sklearn.model_selection import cross_val_score
 
 from sparsebayes import RVC, RVR
-from sparsebayes.basis import RBF, Linear
+from sparsebayes.basis import RBF, Linear, from_specifications
 
 # -- kernels -----------------------------------------------------------------------------------------------
 
@@ -55,6 +55,42 @@ def test_a_named_kernel_is_its_callable_and_its_matrix(make, name):
     expected = outputs(named, new)
     np.testing.assert_allclose(outputs(called, new), expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(outputs(matrix, function(new, X)), expected, rtol=1e-6, atol=1e-6)
+
+
+@both_kinds
+def test_a_precomputed_kernel_and_rows_of_weight_zero(make):
+    """Rows of weight zero are neither data nor centres, however the kernel comes."""
+    X, y = kernel_data(make())
+    weight = np.where(np.arange(len(X)) % 3 == 0, 0.0, 1.0)
+    named = make("rbf", gamma=0.4).fit(X, y, weight)
+    matrix = make("precomputed").fit(make_rbf(X, X), y, weight)
+    assert np.all(weight[named.relevance_] > 0)
+    assert np.all(weight[matrix.relevance_] > 0)
+    np.testing.assert_array_equal(matrix.relevance_, named.relevance_)
+    np.testing.assert_allclose(outputs(matrix, make_rbf(X, X)), outputs(named, X), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.5) + RBF(2.0), Linear() + RBF(0.5), RBF(0.5) + Linear()], ids=repr)
+@pytest.mark.parametrize("dropped", [0, 5])
+def test_relevance_is_sorted_in_a_sum_of_kernels(kernel, dropped):
+    """One entry for each kept function, in the order of the rows; a row stands as often as it has functions."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (60, 1))
+    y = np.sin(3 * X[:, 0]) * (X[:, 0] > 0) + X[:, 0] + 0.05 * rng.standard_normal(60)
+    model = RVR(kernel).fit(X, y, (np.arange(60) >= dropped).astype(float))
+    rows = model.relevance_
+    assert np.all(np.diff(rows) >= 0)
+    assert np.all((rows == -1) | (rows >= dropped))
+    assert len(rows) == len(model.coef_)
+    assert len(model.relevance_functions_) == len(model.alpha_) == len(model.sigma_)
+    centres = [spec.get("centre", np.nan) for spec in model.relevance_functions_[: len(rows)]]
+    for row, centre, vector in zip(rows, centres, model.relevance_vectors_, strict=True):
+        np.testing.assert_array_equal(vector, centre if row < 0 else X[row])
+    # Weights and precisions are in the same order as the functions: from them the prediction is made anew.
+    functions = from_specifications(model.relevance_functions_, 1).evaluate(X)[:, : len(rows)]
+    np.testing.assert_allclose(functions @ model.coef_ + model.intercept_, model.predict(X), rtol=1e-9, atol=1e-9)
+    scale = np.diag(model.sigma_) * model.alpha_
+    assert np.all((scale > 0) & (scale <= 1 + 1e-9))
 
 
 @both_kinds

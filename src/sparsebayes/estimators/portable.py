@@ -13,7 +13,7 @@ class Portable(BaseEstimator):
     """An estimator whose statuses travel by name: skops rebuilds objects without arguments, which an enum refuses."""
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
+        state: dict[str, Any] = dict(vars(self))
         status = state.get("status_")
         if status is not None:
             state["status_"] = [s.name for s in status] if isinstance(status, list) else status.name
@@ -23,4 +23,4 @@ class Portable(BaseEstimator):
         status = state.get("status_")
         if status is not None:
             state = state | {"status_": [Status[s] for s in status] if isinstance(status, list) else Status[status]}
-        super().__setstate__(state)
+        vars(self).update(state)
