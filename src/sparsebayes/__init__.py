@@ -18,12 +18,20 @@ from sparsebayes._version import __version__
 
 if TYPE_CHECKING:
     from sparsebayes import applications, basis, datasets, report, tables
-    from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, SparseKernelPCA
+    from sparsebayes.estimators import (
+        RVC,
+        RVR,
+        ARDRegression,
+        SparseBayesClassifier,
+        SparseBayesRegressor,
+        SparseKernelPCA,
+    )
     from sparsebayes.export import load, save
     from sparsebayes.inference import Sequential
 
 # Where each public name lives; a name with no entry on the right is a module of this package.
 _HOMES = {
+    "ARDRegression": "estimators",
     "RVC": "estimators",
     "RVR": "estimators",
     "Sequential": "inference",
@@ -42,6 +50,7 @@ _HOMES = {
 __all__ = [
     "RVC",
     "RVR",
+    "ARDRegression",
     "Sequential",
     "SparseBayesClassifier",
     "SparseBayesRegressor",

@@ -50,7 +50,7 @@ class Kept:
     Attributes
     ----------
     relevance : ndarray of int
-        Numbers of the functions without the intercept, sorted.
+        Numbers of the functions without the intercept, sorted, or in the order of the training rows.
     with_bias : bool
         Whether the intercept stays.
     functions : Functions or None
@@ -83,6 +83,8 @@ class Dictionary:
         Column of the intercept.
     stand_in : CompressedDesign or None
         A design of low rank that may stand in for ``design`` while the search goes on.
+    by_row : bool
+        Whether kept functions are put in the order of the training rows that they are centred on.
     """
 
     design: Design
@@ -91,11 +93,23 @@ class Dictionary:
     n_candidates: int
     bias: int | None
     stand_in: CompressedDesign | None = None
+    by_row: bool = False
 
     @classmethod
-    def build(cls, X: Any, basis: Basis | None, *, fit_intercept: bool, random_state: Any = None) -> Dictionary:
-        """Bind the basis to the training rows and add the intercept."""
+    def build(
+        cls,
+        X: Any,
+        basis: Basis | None,
+        *,
+        fit_intercept: bool,
+        random_state: Any = None,
+        candidates: Index | None = None,
+        by_row: bool = False,
+    ) -> Dictionary:
+        """Bind the basis to the training rows, take some of its functions or all, and add the intercept."""
         functions = None if basis is None else basis.bind(X, random_state=random_state)
+        if functions is not None and candidates is not None:
+            functions = functions.restrict(candidates)
         stand_in = None if functions is None else _compress(functions, X)
         if functions is not None and stand_in is not None:
             design = LazyDesign(functions, X) if X.shape[0] * len(functions) <= _RECOMPUTED else stand_in
@@ -105,12 +119,12 @@ class Dictionary:
                 _check_range(design)
         n, m = design.shape
         if not fit_intercept:
-            return cls(design, functions, basis, m, None, stand_in)
+            return cls(design, functions, basis, m, None, stand_in, by_row)
         with_bias = None if stand_in is None else with_columns(stand_in, np.ones((n, 1)))
         whole = (
             with_bias if with_bias is not None and design is stand_in else design.extend(DenseDesign(np.ones((n, 1))))
         )
-        return cls(whole, functions, basis, m, m, with_bias)
+        return cls(whole, functions, basis, m, m, with_bias, by_row)
 
     @property
     def eligible(self) -> NDArray[np.bool_]:
@@ -137,8 +151,11 @@ class Dictionary:
         """What is left of the dictionary when only these columns stay."""
         candidates = np.array(sorted(columns - {self.bias}), dtype=np.intp)
         with_bias = self.bias is not None and self.bias in columns
-        order = [*candidates.tolist(), *([self.bias] if with_bias else [])]
         relevance = candidates if self.bias is None else candidates - (candidates > self.bias)
+        if self.by_row and self.functions is not None:
+            by_row = np.argsort(self.functions.rows[relevance], kind="stable")
+            candidates, relevance = candidates[by_row], relevance[by_row]
+        order = [*candidates.tolist(), *([self.bias] if with_bias else [])]
         parts: list[Functions] = []
         if len(relevance):
             functions = self.functions or Linear().bind(np.zeros((1, n_features)))
@@ -167,6 +184,7 @@ class Dictionary:
             self.basis,
             self.n_candidates + len(fresh),
             self.bias,
+            by_row=self.by_row,
         )
 
 

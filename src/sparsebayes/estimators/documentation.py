@@ -46,7 +46,8 @@ RESULTS = """
     Attributes
     ----------
     relevance_ : ndarray of int
-        The kept functions, sorted; the union over the targets or classes.
+        The kept functions, sorted; the union over the targets or classes.  Where it counts training rows, a row stands
+        as often as it has kept functions (in the order of the dictionary), and -1 stands for a function without a row.
     relevance_vectors_ : ndarray of shape (n_kept, n_features)
         Their centres.
     relevance_functions_ : list of dict
