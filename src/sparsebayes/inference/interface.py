@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sparsebayes.inference.evidence import Array, Statistics
 
 
@@ -44,6 +47,23 @@ class Active(ABC):
         return len(self.indices)
 
     @property
+    def variance(self) -> Array:
+        r"""Posterior variances :math:`\Sigma_{jj}` of the weights."""
+        return np.diagonal(self.covariance)
+
+    @property
+    def well_determined(self) -> Array:
+        r""":math:`\gamma_j = 1 - \alpha_j\Sigma_{jj}`."""
+        return 1.0 - self.alpha * self.variance
+
+    def squared_mean(self) -> Array:
+        r""":math:`m_j` such that :math:`\partial\mathcal L/\partial\log\alpha_j = \tfrac T2(\gamma_j-\alpha_jm_j)`.
+
+        That is :math:`\mu_j^2` (the mean over T targets) wherever the evidence is exact.
+        """
+        return np.mean(self.mean.reshape(self.size, -1) ** 2, axis=1)
+
+    @property
     def fragile(self) -> bool:
         """Whether the functions are so nearly dependent that a predicted gain may be rounding."""
         return False
@@ -81,11 +101,19 @@ class Active(ABC):
         """Re-estimate together all precisions that gain more than ``tol``; return how many were changed."""
 
     @abstractmethod
+    def moved(self, alpha: Array, beta: float) -> Self:
+        """A copy with all precisions, and the noise, changed together."""
+
+    @abstractmethod
+    def restricted(self, stays: NDArray[np.bool_]) -> Self:
+        """A copy with some of its functions only."""
+
+    @abstractmethod
     def maintain(self) -> None:
         """Keep rounding at bay."""
 
     @abstractmethod
-    def recompute(self) -> Self:
+    def recompute(self) -> Active:
         """The same model, computed from nothing but the data."""
 
     @abstractmethod

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +87,25 @@ class LaplaceProblem:
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that may enter the model."""
         return np.tile(self.candidates, self.n_outputs)
+
+    @property
+    def mean_square(self) -> float:
+        """One: outputs are log-odds, which have a scale of their own."""
+        return 1.0
+
+    @property
+    def n_effective(self) -> float:
+        """Total curvature of one output where all outputs are zero: what ``sqnorms`` are to be divided by."""
+        return float(np.sum(self._flat_curvature))
+
+    @cached_property
+    def sqnorms(self) -> Array:
+        """Squared norms of the functions, weighted by the curvature where all outputs are zero."""
+        return np.tile(self.design.sqnorms(self._flat_curvature), self.n_outputs)
+
+    @cached_property
+    def _flat_curvature(self) -> Array:
+        return self.likelihood.curvature(np.zeros(self.likelihood.shape))[:, 0, 0].copy()
 
     def split(self, indices: list[int]) -> tuple[Index, Index]:
         """Columns and outputs of functions."""
@@ -387,10 +407,24 @@ class LaplaceActive(Active):
         alpha = np.exp(found.x)
         return changed if changed and self._try(self._columns, alpha, trial.mean) else 0
 
+    def squared_mean(self) -> Array:
+        r""":math:`w_j^2 - w_j(\Sigma c)_j`, so that the slope of the evidence is exact although its mode moves."""
+        return self.mean**2 - self.mean * (self.covariance @ self._bend)
+
+    def moved(self, alpha: Array, beta: float) -> LaplaceActive:
+        """A copy at other precisions; there is no noise level."""
+        return self._at(np.log(alpha))
+
+    def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
+        """A copy with some of its functions only."""
+        other, keep = self.copy(), np.flatnonzero(stays)
+        columns = ActiveColumns(self.problem, [self.indices[k] for k in keep], self._columns.values[:, keep])
+        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self.mean[keep]))
+        return other
+
     def gradient(self) -> Array:
         r"""Derivative of the evidence with respect to :math:`\log\alpha` of the functions in the model."""
-        spread = np.diagonal(self.covariance) + self.mean**2 - self.mean * (self.covariance @ self._bend)
-        return 0.5 * (1.0 - self.alpha * spread)
+        return 0.5 * (1.0 - self.alpha * (self.variance + self.squared_mean()))
 
     def maintain(self) -> None:
         """Nothing drifts here: every accepted move was computed from the data."""

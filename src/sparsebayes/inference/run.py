@@ -211,6 +211,7 @@ class _Run:
             tol=self.settings.tol,
             start=self.best.number,
             refused=frozenset(state.refused if state.active.approximate else ()),
+            hyperpriors=self.solver.hyperpriors,
         )
 
     # -- the loop ------------------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ class _Run:
             function=info.function,
             n_moves=info.n_moves,
             evidence=state.evidence,
-            objective=state.evidence,
+            objective=state.evidence + self.solver.hyperpriors.log_prior(state.active, noise=state.learn_noise),
             n_active=state.active.size,
             noise_variance=1.0 / state.active.beta,
         )
@@ -272,6 +273,6 @@ def _judge(state: State, status: Status, certificate: Certificate) -> Status:
         return status
     if not certificate.converged:
         return Status.STALLED
-    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.gaussian):
+    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.active):
         return Status.NOISE_FLOOR
     return status if state.active.size else Status.EMPTY
