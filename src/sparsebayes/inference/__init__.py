@@ -6,7 +6,13 @@ from .run import Result, Settings
 from .sequential import Sequential
 from .solver import Solver
 from .status import Record, Status
+from .variational import Variational
 
-SOLVERS: dict[str, type[Solver]] = {"sequential": Sequential, "mackay": MacKay, "em": EM}
+SOLVERS: dict[str, type[Solver]] = {
+    "sequential": Sequential,
+    "mackay": MacKay,
+    "em": EM,
+    "variational": Variational,
+}
 
-__all__ = ["EM", "SOLVERS", "Certificate", "MacKay", "Record", "Result", "Sequential", "Settings", "Solver", "Status"]
+__all__ = ["EM", "SOLVERS", "Certificate", "MacKay", "Record", "Result", "Sequential", "Settings", "Solver", "Status", "Variational"]

@@ -182,6 +182,8 @@ def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
     trial = active.copy()
     kind = _make(trial, scores, chosen)
+    if kind is None and isinstance(active, ActiveSet) and active.size < len(active.problem.target):
+        trial, kind = _enlarged(active, chosen, float(scores.best[chosen])), "add"
     gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
     if kind is None or gain < 0.0:
         state.refused.add(chosen)
@@ -197,6 +199,11 @@ def _make(active: Active, scores: Scores, i: int) -> str | None:
     if np.isfinite(scores.best[i]):
         return "reestimate" if active.reestimate(j, float(scores.best[i])) else None
     return "delete" if active.delete(j) else None
+
+
+def _enlarged(active: ActiveSet, i: int, alpha: float) -> ActiveSet:
+    """With a function that lies in the span of the others: it adds nothing to reach, but prior variance."""
+    return ActiveSet.from_model(active.problem, [*active.indices, i], np.append(active.alpha, alpha), active.beta)
 
 
 def _settle_noise(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:

@@ -93,7 +93,7 @@ class Hyperpriors:
 
         def value(x: Array) -> Array:
             inside = np.isfinite(x)
-            prior = _relative(np.where(inside, x, 1.0), self.a, np.where(inside, rate, 0.0))
+            prior = _relative(np.where(inside, x, 1.0), self.a, np.where(inside, rate, 1.0))
             return targets * contribution(x, s, q2) + np.where(inside, prior, 0.0)
 
         best = np.where(relevant & (value(best) > 0.0), best, np.inf)
