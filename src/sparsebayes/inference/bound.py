@@ -85,7 +85,7 @@ class BoundActive(Active):
         self.indices, self.alpha, self.mean = inner.indices, inner.alpha, inner.mean[:, 0]
 
     @property
-    def covariance(self) -> Array:
+    def covariance(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Posterior covariance of the weights."""
         return self._inner.covariance
 

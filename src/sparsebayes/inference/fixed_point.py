@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.dual import DualActive
+from sparsebayes.inference.dual import DualActive, DualLaplace
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.hyperpriors import Hyperpriors
 from sparsebayes.inference.interface import Active
@@ -88,7 +88,7 @@ class FixedPoint(Solver):
         unit = problem.n_effective * problem.mean_square
         alpha = len(every) * problem.sqnorms[every] / unit
         if isinstance(problem, LaplaceProblem):
-            return LaplaceActive.from_model(problem, every.tolist(), alpha)
+            return _narrow(DualLaplace(problem, every.tolist(), alpha))
         return _narrow(DualActive(problem, every.tolist(), alpha, active.beta))
 
     def step(self, state: State, tol: float) -> Info | None:
@@ -150,9 +150,11 @@ class FixedPoint(Solver):
 
 
 def _narrow(active: Active) -> Active:
-    """In factored form once the functions are few."""
+    """In the form for single moves once the functions are fewer than the rows."""
     if isinstance(active, DualActive) and active.size <= _NARROW * len(active.problem.target):
-        return active.settle()
+        return active.recompute()
+    if isinstance(active, DualLaplace) and active.size <= int(np.prod(active.problem.likelihood.shape)):
+        return active.recompute()
     return active
 
 
@@ -161,8 +163,8 @@ def _narrow(active: Active) -> Active:
 
 def finish(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     """One single move; None when none gains more than ``tol``."""
-    if isinstance(state.active, DualActive) and state.active.size <= len(state.active.problem.target):
-        state.active = state.active.settle()
+    if isinstance(state.active, DualLaplace) or (isinstance(state.active, DualActive) and state.active.fits):
+        state.active = state.active.recompute()
         state.evidence = state.active.evidence()
     if hyperpriors.flat and isinstance(state.active, ActiveSet | LaplaceActive):
         return Sequential().step(state, tol)
