@@ -11,14 +11,17 @@ from sparsebayes import basis, datasets
 from sparsebayes._version import __version__
 from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.export import load, save
-from sparsebayes.inference import Sequential
+from sparsebayes.inference import EM, MacKay, Sequential, Variational
 
 __all__ = [
+    "EM",
     "RVC",
     "RVR",
+    "MacKay",
     "Sequential",
     "SparseBayesClassifier",
     "SparseBayesRegressor",
+    "Variational",
     "__version__",
     "basis",
     "datasets",
