@@ -106,19 +106,22 @@ class FixedPoint(Solver):
         return active.evidence() + self.hyperpriors.log_prior(active, noise=learn_noise)
 
     def _sweep(self, state: SweepState, tol: float) -> Info | None:
-        before, size = self.objective(state.active, state.learn_noise), state.active.size
-        moved = self._climb(state, before) if size else None
-        if moved is None:
+        size, prior = state.active.size, self.hyperpriors.log_prior(state.active, noise=state.learn_noise)
+        before = state.evidence + prior
+        climbed = self._climb(state, before) if size else None
+        if climbed is None:
             state.sweeping = False
             return None
-        state.active = _narrow(self._prune(moved, state.learn_noise))
-        state.evidence = state.active.evidence()
-        gain = self.objective(state.active, state.learn_noise) - before
-        state.sweeping = gain > _PATIENCE * tol or state.active.size < size
-        return Info("sweep", n_moves=1, gain=gain)
+        pruned, after = self._prune(*climbed, state.learn_noise)
+        narrow = _narrow(pruned)
+        state.active = narrow
+        prior = self.hyperpriors.log_prior(narrow, noise=state.learn_noise)
+        state.evidence = after - prior if narrow is pruned else narrow.evidence()
+        state.sweeping = after - before > _PATIENCE * tol or narrow.size < size
+        return Info("sweep", n_moves=1, gain=after - before)
 
-    def _climb(self, state: SweepState, before: float) -> Active | None:
-        """The proposal, or as much of it as ascends; None where none does."""
+    def _climb(self, state: SweepState, before: float) -> tuple[Active, float] | None:
+        """The proposal, or as much of it as ascends, with its objective; None where none does."""
         active = state.active
         log_beta = np.log(active.beta)
         step = np.clip(np.log(self.precisions(active) / active.alpha), -_REACH, _REACH)
@@ -129,24 +132,25 @@ class FixedPoint(Solver):
         for halving in range(_HALVINGS):
             length = 0.5**halving
             trial = active.moved(active.alpha * np.exp(length * step), float(np.exp(log_beta + length * noise_step)))
-            if self.objective(trial, state.learn_noise) > before:
-                return trial
+            value = self.objective(trial, state.learn_noise)
+            if value > before:
+                return trial, value
         return None
 
-    def _prune(self, active: Active, learn_noise: bool) -> Active:
+    def _prune(self, active: Active, here: float, learn_noise: bool) -> tuple[Active, float]:
         """Let functions leave; together where that ascends, else the least determined half of them, and so on."""
         s, q2 = active.leave_one_out()
         leaving = np.flatnonzero(self.leaving(active, q2 - s))
         leaving = leaving[np.argsort(active.well_determined[leaving], kind="stable")]
-        here = self.objective(active, learn_noise)
         while len(leaving):
             stays = np.ones(active.size, dtype=bool)
             stays[leaving] = False
             trial = active.restricted(stays)
-            if self.objective(trial, learn_noise) >= here:
-                return trial
+            value = self.objective(trial, learn_noise)
+            if value >= here:
+                return trial, value
             leaving = leaving[: len(leaving) // 2]
-        return active
+        return active, here
 
 
 def _narrow(active: Active) -> Active:

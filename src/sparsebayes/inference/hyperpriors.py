@@ -27,6 +27,7 @@ from sparsebayes.inference.interface import Active
 # Newton's method for the best precision of one function under its prior.
 _NEWTON_STEPS = 30
 _LONGEST = 1.0
+_EXACT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ class Hyperpriors:
             # Where the objective is convex Newton would descend: there the slope alone says where to go.
             step = np.where(bend < 0.0, slope / np.where(bend < 0.0, -bend, 1.0), np.sign(slope))
             x = x + np.clip(step, -_LONGEST, _LONGEST)
+            if np.all(np.abs(step) < _EXACT):
+                break
         return np.exp(x)
 
 
