@@ -15,4 +15,16 @@ SOLVERS: dict[str, type[Solver]] = {
     "variational": Variational,
 }
 
-__all__ = ["EM", "SOLVERS", "Certificate", "MacKay", "Record", "Result", "Sequential", "Settings", "Solver", "Status", "Variational"]
+__all__ = [
+    "EM",
+    "SOLVERS",
+    "Certificate",
+    "MacKay",
+    "Record",
+    "Result",
+    "Sequential",
+    "Settings",
+    "Solver",
+    "Status",
+    "Variational",
+]

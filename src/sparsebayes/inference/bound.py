@@ -124,10 +124,16 @@ class BoundActive(Active):
     # -- moves -----------------------------------------------------------------------------------------------
 
     def moved(self, alpha: Array, beta: float) -> Self:
-        r"""A copy at other precisions, with :math:`\xi_n^2=\langle y_n^2\rangle` of the present posterior."""
+        r"""A copy at other precisions, with :math:`\xi_n^2=\langle y_n^2\rangle` of the present or of the new posterior.
+
+        The latter where functions are few: it takes rounds of its own.
+        """
         other = self.copy()
         columns = self.problem.design.columns(np.array(self.indices, dtype=np.intp))
-        other._build(self.indices, alpha, _second_moment(columns, self.mean, self.covariance))
+        xi = _second_moment(columns, self.mean, self.covariance)
+        if isinstance(self._inner, ActiveSet):
+            xi = _tighten(columns, alpha, xi, self._likelihood)
+        other._build(self.indices, alpha, xi)
         return other
 
     def restricted(self, stays: NDArray[np.bool_]) -> Self:

@@ -2,7 +2,8 @@ r"""Joint sweeps from the whole dictionary: what the solvers of the original rel
 
 A sweep proposes new precisions and, where it is learned, a new noise level, all together.  For every rule used here the
 proposed change of :math:`\log\alpha_m` (and of :math:`\log\beta`) has the sign of the objective's derivative, so the
-proposal is an ascent direction: where the full step would lower the objective it is halved until it does not.  Then
+proposal is an ascent direction: where the full step would lower the objective it is halved until it does not, and the
+steps of rules that are known to be slow are lengthened as long as the objective rises.  Then
 functions leave that the evidence can do without.  A sweep counts as one move.
 
 When sweeps bring no more, the model is finished by single exact moves, additions included, until none gains more than
@@ -16,6 +17,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.dual import DualActive, DualLaplace
@@ -32,15 +34,18 @@ _PATIENCE = 0.1
 # Longest change of a log precision in one sweep, and how often it is halved.
 _REACH = 8.0
 _HALVINGS = 12
+# A slow rule's steps grow by this factor from sweep to sweep while the objective rises.
+_LONGER = 1.5
 # The dual form is kept while there are more functions than this fraction of the rows.
 _NARROW = 0.5
 
 
 @dataclass
 class SweepState(State):
-    """Also carries whether the sweeps go on."""
+    """Also carries whether the sweeps go on, and by how much they are lengthened."""
 
     sweeping: bool = True
+    stride: float = 1.0
 
 
 class FixedPoint(Solver):
@@ -50,6 +55,7 @@ class FixedPoint(Solver):
     b: float
     c: float
     d: float
+    over_relaxed: bool = False
 
     @property
     def hyperpriors(self) -> Hyperpriors:
@@ -70,7 +76,7 @@ class FixedPoint(Solver):
         """New inverse noise variance."""
 
     @abstractmethod
-    def leaving(self, active: Active, theta: Array) -> Array:
+    def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
         r"""Which functions are to leave (a mask), given :math:`\theta_m` of those in the model."""
 
     # -- the solver contract -------------------------------------------------------------------------------
@@ -123,17 +129,18 @@ class FixedPoint(Solver):
     def _climb(self, state: SweepState, before: float) -> tuple[Active, float] | None:
         """The proposal, or as much of it as ascends, with its objective; None where none does."""
         active = state.active
-        log_beta = np.log(active.beta)
-        step = np.clip(np.log(self.precisions(active) / active.alpha), -_REACH, _REACH)
+        log_beta = float(np.log(active.beta))
+        step = np.log(self.precisions(active) / active.alpha)
         noise_step = 0.0
         if state.learn_noise and isinstance(active, ActiveSet | DualActive):
-            wanted = min(np.log(self.noise_precision(active)), -np.log(noise_floor(active)))
-            noise_step = float(np.clip(wanted - log_beta, -_REACH, _REACH))
-        for halving in range(_HALVINGS):
-            length = 0.5**halving
-            trial = active.moved(active.alpha * np.exp(length * step), float(np.exp(log_beta + length * noise_step)))
+            noise_step = float(np.log(self.noise_precision(active))) - log_beta
+        for length in (state.stride, *(0.5**halving for halving in range(state.stride == 1.0, _HALVINGS))):
+            alpha = active.alpha * np.exp(np.clip(length * step, -_REACH, _REACH))
+            beta = float(np.exp(log_beta + np.clip(length * noise_step, -_REACH, _REACH)))
+            trial = active.moved(alpha, min(beta, 1.0 / noise_floor(active)) if state.learn_noise else active.beta)
             value = self.objective(trial, state.learn_noise)
             if value > before:
+                state.stride = length * _LONGER if self.over_relaxed and length >= 1.0 else 1.0
                 return trial, value
         return None
 

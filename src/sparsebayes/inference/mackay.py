@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.dual import DualActive
@@ -111,7 +112,7 @@ class MacKay(_Original):
         wanted = problem.n_targets * free + 2.0 * self.c
         return wanted / max(active.residual_sumsq + 2.0 * self.hyperpriors.noise_rate(active), _VANISHING)
 
-    def leaving(self, active: Active, theta: Array) -> Array:
+    def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
         r""":math:`\theta_m\le0` and hardly determined, or a precision beyond the limit."""
         if self.alpha_max is None:
             return (theta <= 0.0) & (active.well_determined <= WEAK)
@@ -138,6 +139,8 @@ class EM(_Original):
         ``callback(record, active)`` after every sweep or move; returning True stops the fit.
     """
 
+    over_relaxed = True
+
     def precisions(self, active: Active) -> Array:
         r""":math:`1/\langle w_m^2\rangle`, with the prior."""
         targets, rate = active.problem.n_targets, self.hyperpriors.rates(active)[active.indices]
@@ -151,6 +154,6 @@ class EM(_Original):
         expected = active.residual_sumsq + spread + 2.0 * self.hyperpriors.noise_rate(active)
         return (problem.n_targets * problem.n_effective + 2.0 * self.c) / max(expected, _VANISHING)
 
-    def leaving(self, active: Active, theta: Array) -> Array:
+    def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
         r""":math:`\theta_m\le0`."""
         return theta <= 0.0

@@ -6,7 +6,7 @@ Each factor is the exact conditional given the moments of the others,
 
     q(\mathbf w) = \mathcal N(\boldsymbol\mu, \boldsymbol\Sigma),\qquad
     q(\alpha_m) = \mathrm{Gamma}\big(a+\tfrac T2,\ b_m+\tfrac12\textstyle\sum_t\langle w_{mt}^2\rangle\big),\qquad
-    q(\beta) = \mathrm{Gamma}\big(c+\tfrac{TN}2,\ d'+\tfrac12\langle\|\mathbf t-\boldsymbol\Phi\mathbf w\|^2\rangle\big),
+    q(\beta) = \mathrm{Gamma}\big(c+\tfrac{TN}2,\ d'+\tfrac12\langle\|\mathbf t-\mathbf y\|^2\rangle\big),
 
 and :math:`\boldsymbol\mu, \boldsymbol\Sigma` are those of the other solvers at :math:`\langle\alpha\rangle` and
 :math:`\langle\beta\rangle`.  With the shapes at these values the bound is a function of the two means alone, and equals
@@ -29,13 +29,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.bound import BoundActive
 from sparsebayes.inference.dual import DualActive
 from sparsebayes.inference.evidence import Array
-from sparsebayes.inference.fixed_point import FixedPoint
+from sparsebayes.inference.fixed_point import FixedPoint, SweepState
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceProblem
 from sparsebayes.likelihood import Bernoulli
@@ -60,6 +61,8 @@ class Variational(FixedPoint):
     callback : callable, optional
         ``callback(record, active)`` after every sweep or move; returning True stops the fit.
     """
+
+    over_relaxed = True
 
     def __init__(
         self,
@@ -102,7 +105,7 @@ class Variational(FixedPoint):
         rate = self.hyperpriors.noise_rate(active) + 0.5 * (active.residual_sumsq + spread)
         return (self.c + 0.5 * problem.n_targets * problem.n_effective) / max(rate, _VANISHING)
 
-    def leaving(self, active: Active, theta: Array) -> Array:
+    def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
         r""":math:`\theta_m\le0`."""
         return theta <= 0.0
 
@@ -125,7 +128,7 @@ class Variational(FixedPoint):
         bound = self.objective(active, learn_noise) + active.size * _constant(self.a, 0.5 * targets)
         return bound + (_constant(self.c, 0.5 * targets * problem.n_effective) if learn_noise else 0.0)
 
-    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator):
+    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SweepState:
         """Begin from the whole dictionary."""
         self._check_likelihood(active)
         return super().init(active, learn_noise, rng)
