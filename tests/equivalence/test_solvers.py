@@ -6,8 +6,17 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import sparsebayes
-from sparsebayes import EM, RVC, RVR, MacKay, Sequential, SparseBayesClassifier, SparseBayesRegressor, Variational
-from sparsebayes import datasets
+from sparsebayes import (
+    EM,
+    RVC,
+    RVR,
+    MacKay,
+    Sequential,
+    SparseBayesClassifier,
+    SparseBayesRegressor,
+    Variational,
+    datasets,
+)
 from sparsebayes.design import as_design
 from sparsebayes.estimators import dictionary
 from sparsebayes.inference.active import ActiveSet

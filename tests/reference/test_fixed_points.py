@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.special import digamma, gammaln, log_expit
 from scipy.stats import multivariate_normal
 
-from sparsebayes import EM, MacKay, RVR, SparseBayesClassifier, SparseBayesRegressor, Variational, datasets
+from sparsebayes import EM, RVR, MacKay, SparseBayesClassifier, SparseBayesRegressor, Variational, datasets
 from sparsebayes.basis import Bias, LinearSpline
 from sparsebayes.design import as_design
 from sparsebayes.inference.active import ActiveSet
@@ -232,6 +232,6 @@ def test_the_evidence_at_fixed_xi_is_a_gaussian_integral():
 
 def test_softmax_has_no_variational_bound():
     X, y = datasets.load("iris", return_X_y=True)
-    with pytest.raises(ValueError, match="two classes.*multi_class='ovr'"):
+    with pytest.raises(ValueError, match=r"two classes.*multi_class='ovr'"):
         SparseBayesClassifier(solver="variational").fit(X, y)
     assert SparseBayesClassifier(solver="variational", multi_class="ovr").fit(X, y).score(X, y) > 0.9

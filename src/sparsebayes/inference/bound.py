@@ -124,9 +124,9 @@ class BoundActive(Active):
     # -- moves -----------------------------------------------------------------------------------------------
 
     def moved(self, alpha: Array, beta: float) -> Self:
-        r"""A copy at other precisions, with :math:`\xi_n^2=\langle y_n^2\rangle` of the present or of the new posterior.
+        r"""A copy at other precisions, with :math:`\xi_n^2=\langle y_n^2\rangle` of the present posterior.
 
-        The latter where functions are few: it takes rounds of its own.
+        Where functions are few, of the new one: that takes rounds of its own.
         """
         other = self.copy()
         columns = self.problem.design.columns(np.array(self.indices, dtype=np.intp))

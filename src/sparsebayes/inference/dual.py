@@ -29,7 +29,7 @@ from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array, Statistics, leave_one_out, log_evidence
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import ActiveColumns, LaplaceActive, LaplaceProblem, Mode, find_mode
-from sparsebayes.inference.linalg import cholesky, inverse_upper, log_det
+from sparsebayes.inference.linalg import cholesky, independent_columns, inverse_upper, log_det
 from sparsebayes.inference.problem import Problem
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
@@ -37,6 +37,8 @@ from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 # the square root of G, at twice the cost.
 _WELL_CONDITIONED = 1e6
 _RESOLVED = 1e-14
+# Part of a column outside the span of the others below which it is dependent.
+_IN_SPAN = 1e-13
 
 
 def factorise(scaled: Array) -> Array:
@@ -44,7 +46,12 @@ def factorise(scaled: Array) -> Array:
     rows = np.eye(len(scaled))
     if 1.0 + float(np.sum(scaled**2)) <= _WELL_CONDITIONED:
         return cholesky(rows + scaled @ scaled.T)
-    return np.linalg.qr(np.vstack([scaled.T, rows]), mode="r")
+    return _triangle(np.vstack([scaled.T, rows]))
+
+
+def _triangle(matrix: Array) -> Array:
+    """Upper triangular factor of a QR factorisation, without the other one."""
+    return np.asarray(np.linalg.qr(matrix, mode="r"))
 
 
 class Dual(Active):
@@ -148,8 +155,8 @@ class DualActive(Dual):
     def _solve(self) -> None:
         root, target = np.sqrt(self.beta), self.problem.target
         self._factor = factorise(root * self._columns / np.sqrt(self.alpha))
-        self._half = root * solve_triangular(self._factor, self._columns, trans="T", check_finite=False)
-        white = root * solve_triangular(self._factor, target, trans="T", check_finite=False)
+        self._half = root * solve_triangular(self._factor, self._columns, trans=1, check_finite=False)
+        white = root * solve_triangular(self._factor, target, trans=1, check_finite=False)
         self._Q = self._half.T @ white
         self.mean = self._Q / self.alpha[:, None]
         residual = solve_triangular(self._factor, white, check_finite=False) / root  # t − y = G⁻¹t
@@ -201,8 +208,11 @@ class DualActive(Dual):
 
     @property
     def fits(self) -> bool:
-        """Whether there are no more functions than rows, as the form for single moves needs it."""
-        return self.size <= len(self.problem.target)
+        """Whether the functions are independent, as the form for single moves needs it."""
+        if self.size > len(self.problem.target):
+            return False
+        unit = self._columns / np.linalg.norm(self._columns, axis=0)
+        return len(independent_columns(unit, _IN_SPAN)) == self.size
 
     def recompute(self) -> ActiveSet | DualActive:
         """The same model from the data, in the form for single moves where it fits."""
@@ -230,7 +240,7 @@ class DualLaplace(Dual):
         n, k_outputs = likelihood.shape
         _, outputs = problem.split(self.indices)
         scaled = self._columns / np.sqrt(self.alpha)
-        roots = [np.linalg.qr(scaled[:, outputs == k].T, mode="r") for k in range(k_outputs)]
+        roots = [_triangle(scaled[:, outputs == k].T) for k in range(k_outputs)]
         stand_ins = [k * problem.design.shape[1] for k, root in enumerate(roots) for _ in root]
         reduced = ActiveColumns(problem, stand_ins, np.hstack([root.T for root in roots]))
         start = self._start if len(self._start) == len(stand_ins) else np.zeros(len(stand_ins))
@@ -243,7 +253,7 @@ class DualLaplace(Dual):
         # Row (l, n) of FᵀΦ: what function m of output k gives to the l-th direction of row n.
         tall = np.einsum("nal,na->lna", factor[:, outputs, :], self._columns).reshape(n * k_outputs, self.size)
         triangle = factorise(tall / np.sqrt(self.alpha))
-        self._half = solve_triangular(triangle, tall, trans="T", check_finite=False)
+        self._half = solve_triangular(triangle, tall, trans=1, check_finite=False)
         self._Q = np.einsum("na,na->a", self._columns, gradient[:, outputs])[:, None]
         self.mean = self._Q[:, 0] / self.alpha
         self._bend = np.einsum("na,na->a", self._columns, change[:, outputs])

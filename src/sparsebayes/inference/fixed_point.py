@@ -177,9 +177,23 @@ def finish(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     if isinstance(state.active, DualLaplace) or (isinstance(state.active, DualActive) and state.active.fits):
         state.active = state.active.recompute()
         state.evidence = state.active.evidence()
-    if hyperpriors.flat and isinstance(state.active, ActiveSet | LaplaceActive):
-        return Sequential().step(state, tol)
-    return _move(state, tol, hyperpriors)
+    if not hyperpriors.flat or not isinstance(state.active, ActiveSet | LaplaceActive):
+        return _move(state, tol, hyperpriors)
+    info = Sequential().step(state, tol)
+    if info is not None and info.move == REFUSED and isinstance(state.active, ActiveSet):
+        return _insist(state, tol, info)
+    return info
+
+
+def _insist(state: State, tol: float, refused: Info) -> Info:
+    """Add a function that was refused because it lies in the span of the others, if that gains all the same."""
+    active, i = state.gaussian, refused.function
+    alpha = float(score(active).best[i])
+    if i in active.indices or not np.isfinite(alpha):
+        return refused
+    trial = _enlarged(active, i, alpha)
+    gain = trial.evidence() - state.evidence
+    return _done(state, trial, Info("add", i, 1, gain)) if gain > tol else refused
 
 
 def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
@@ -195,7 +209,7 @@ def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
     trial = active.copy()
     kind = _make(trial, scores, chosen)
-    if kind is None and isinstance(active, ActiveSet) and active.size < len(active.problem.target):
+    if kind is None and isinstance(active, ActiveSet):
         trial, kind = _enlarged(active, chosen, float(scores.best[chosen])), "add"
     gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
     if kind is None or gain < 0.0:
@@ -214,9 +228,9 @@ def _make(active: Active, scores: Scores, i: int) -> str | None:
     return "delete" if active.delete(j) else None
 
 
-def _enlarged(active: ActiveSet, i: int, alpha: float) -> ActiveSet:
+def _enlarged(active: ActiveSet, i: int, alpha: float) -> DualActive:
     """With a function that lies in the span of the others: it adds nothing to reach, but prior variance."""
-    return ActiveSet.from_model(active.problem, [*active.indices, i], np.append(active.alpha, alpha), active.beta)
+    return DualActive(active.problem, [*active.indices, i], np.append(active.alpha, alpha), active.beta)
 
 
 def _settle_noise(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:

@@ -56,7 +56,8 @@ class Hyperpriors:
         """Raise where a hyperprior is out of range."""
         for name in "abcd":
             value = getattr(self, name)
-            if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not 0.0 <= value < np.inf:
+            number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+            if not number or not 0.0 <= float(value) < np.inf:
                 raise ValueError(f"{name}={value!r}: expected a finite number, at least 0")
         for shape, rate in (("a", "b"), ("c", "d")):
             if getattr(self, shape) > 0.0 and getattr(self, rate) == 0.0:

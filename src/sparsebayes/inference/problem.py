@@ -8,7 +8,6 @@ likelihood gave the weights, or what the functions are.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -124,12 +123,12 @@ class GaussianProblem:
         """Number of targets that share the support."""
         return self.targets.shape[1]
 
-    @cached_property
+    @property
     def n_effective(self) -> float:
         """Sum of the sample weights."""
         return float(np.sum(self.weights))
 
-    @cached_property
+    @property
     def mean_square(self) -> float:
         """Weighted mean square of the targets."""
         return float(np.sum(self.target**2)) / (self.n_effective * self.n_targets)
