@@ -6,16 +6,13 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsebayes import EM, RVC, RVR, MacKay, SparseBayesClassifier, SparseBayesRegressor, Variational
+from sparsebayes import EM, MacKay, SparseBayesClassifier, SparseBayesRegressor, Variational
 
 
 @parametrize_with_checks(
     [
         SparseBayesRegressor(solver="mackay"),
-        RVR(solver="em"),
-        RVR(solver=Variational()),
-        RVC(solver=MacKay()),
-        SparseBayesClassifier(solver="em"),
+        SparseBayesClassifier(solver=EM()),
         SparseBayesClassifier(solver="variational", multi_class="ovr"),
     ]
 )

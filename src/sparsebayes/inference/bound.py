@@ -33,6 +33,8 @@ from sparsebayes.likelihood import Bernoulli
 _SETTLED = 1e-8
 _ROUNDS = 500
 _SERIES = 1e-4
+# Up to so many functions they follow a joint sweep as far, too.
+_FEW = 100
 
 
 def bound_curvature(xi: Array) -> Array:
@@ -131,7 +133,7 @@ class BoundActive(Active):
         other = self.copy()
         columns = self.problem.design.columns(np.array(self.indices, dtype=np.intp))
         xi = _second_moment(columns, self.mean, self.covariance)
-        if isinstance(self._inner, ActiveSet):
+        if self.size <= _FEW:
             xi = _tighten(columns, alpha, xi, self._likelihood)
         other._build(self.indices, alpha, xi)
         return other
