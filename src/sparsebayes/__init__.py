@@ -27,17 +27,20 @@ if TYPE_CHECKING:
         SparseKernelPCA,
     )
     from sparsebayes.export import load, save
-    from sparsebayes.inference import Sequential
+    from sparsebayes.inference import EM, MacKay, Sequential, Variational
 
 # Where each public name lives; a name with no entry on the right is a module of this package.
 _HOMES = {
     "ARDRegression": "estimators",
+    "EM": "inference",
+    "MacKay": "inference",
     "RVC": "estimators",
     "RVR": "estimators",
     "Sequential": "inference",
     "SparseBayesClassifier": "estimators",
     "SparseBayesRegressor": "estimators",
     "SparseKernelPCA": "estimators",
+    "Variational": "inference",
     "applications": "",
     "basis": "",
     "datasets": "",
@@ -48,13 +51,16 @@ _HOMES = {
 }
 
 __all__ = [
+    "EM",
     "RVC",
     "RVR",
     "ARDRegression",
+    "MacKay",
     "Sequential",
     "SparseBayesClassifier",
     "SparseBayesRegressor",
     "SparseKernelPCA",
+    "Variational",
     "__version__",
     "applications",
     "basis",

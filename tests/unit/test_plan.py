@@ -70,7 +70,7 @@ def test_a_kernel_of_the_users_own_is_named():
         kind = "test_ramp"
 
         def _evaluate(self, X, centres):
-            return np.maximum(0.0, 1.0 - np.abs(self._scaled(X)[:, :1] - self._scaled(centres)[:, 0]))
+            return np.maximum(0.0, 1.0 - np.abs(self.scaled(X)[:, :1] - self.scaled(centres)[:, 0]))
 
     try:
         est = SparseBayesRegressor(Ramp(2.0)).fit(X, X[:, 0])

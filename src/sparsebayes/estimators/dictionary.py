@@ -105,12 +105,13 @@ class Dictionary:
         random_state: Any = None,
         candidates: Index | None = None,
         by_row: bool = False,
+        compress: bool = True,
     ) -> Dictionary:
         """Bind the basis to the training rows, take some of its functions or all, and add the intercept."""
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         if functions is not None and candidates is not None:
             functions = functions.restrict(candidates)
-        stand_in = None if functions is None else _compress(functions, X)
+        stand_in = None if functions is None or not compress else _compress(functions, X)
         if functions is not None and stand_in is not None:
             design = LazyDesign(functions, X) if X.shape[0] * len(functions) <= _RECOMPUTED else stand_in
         else:

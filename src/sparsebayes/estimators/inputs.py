@@ -73,6 +73,7 @@ class Inputs(Described, Portable, ABC):
             random_state=self.random_state,
             candidates=self._candidates(rows),
             by_row=self._by_row,
+            compress=solver.working_sets,
         )
         task = Task(X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
         return task, dictionary, y, rows

@@ -113,11 +113,6 @@ class ActiveSet(Active):
         return float(np.sum(self._residual**2)) + self.problem.unexplained
 
     @property
-    def well_determined(self) -> Array:
-        r""":math:`\gamma_j = 1 - \alpha_j\Sigma_{jj}`."""
-        return 1.0 - self.alpha * np.diagonal(self.covariance)
-
-    @property
     def residual_sumsq(self) -> float:
         r""":math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets."""
         return self.rest + float(np.sum((self.z - self.R @ self.mean) ** 2))
@@ -308,6 +303,18 @@ class ActiveSet(Active):
         if not np.all(stays):
             self._drop(np.flatnonzero(~stays).tolist())
         self.set_hyperparameters(alpha, beta, post)
+
+    def moved(self, alpha: Array, beta: float) -> ActiveSet:
+        """A copy at other hyperparameters."""
+        twin = self.copy()
+        twin.set_hyperparameters(alpha, beta)
+        return twin
+
+    def restricted(self, stays: NDArray[np.bool_]) -> ActiveSet:
+        """A copy with some of its functions only."""
+        twin = self.copy()
+        twin.restrict(stays, self.alpha[stays], self.beta)
+        return twin
 
     def sweep(self, tol: float) -> int:
         """Re-estimate together all precisions that gain; none if that gains less than the best of them alone.

@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from sparsebayes.design import Design
@@ -258,10 +259,24 @@ class LaplaceActive(Active):
         alpha = np.exp(found.x)
         return changed if changed and self._try(self._columns, alpha, trial.mean) else 0
 
+    def squared_mean(self) -> Array:
+        r""":math:`w_j^2 - w_j(\Sigma c)_j`, so that the slope of the evidence is exact although its mode moves."""
+        return self.mean**2 - self.mean * (self.covariance @ self._bend)
+
+    def moved(self, alpha: Array, beta: float) -> LaplaceActive:
+        """A copy at other precisions; there is no noise level."""
+        return self._at(np.log(alpha))
+
+    def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
+        """A copy with some of its functions only."""
+        other, keep = self.copy(), np.flatnonzero(stays)
+        columns = ActiveColumns(self.problem, [self.indices[k] for k in keep], self._columns.values[:, keep])
+        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self.mean[keep]))
+        return other
+
     def gradient(self) -> Array:
         r"""Derivative of the evidence with respect to :math:`\log\alpha` of the functions in the model."""
-        spread = np.diagonal(self.covariance) + self.mean**2 - self.mean * (self.covariance @ self._bend)
-        return 0.5 * (1.0 - self.alpha * spread)
+        return 0.5 * (1.0 - self.alpha * (self.variance + self.squared_mean()))
 
     def maintain(self) -> None:
         """Nothing drifts here: every accepted move was computed from the data."""

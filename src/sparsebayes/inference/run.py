@@ -123,7 +123,7 @@ class _Run:
 
     def _begin(self, problem: Problem | LaplaceProblem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
-        small = working_problem(problem)
+        small = working_problem(problem) if self.solver.working_sets else problem
         if isinstance(small, LaplaceProblem):
             return LaplaceActive(small), False, Status.CONVERGED
         fixed, scale = self.settings.noise_variance, small.mean_square
@@ -217,6 +217,7 @@ class _Run:
             tol=self.settings.tol,
             start=self.best.number,
             refused=frozenset(state.refused if state.active.approximate else ()),
+            hyperpriors=self.solver.hyperpriors,
         )
 
     # -- the loop ------------------------------------------------------------------------------------------
@@ -272,7 +273,7 @@ class _Run:
             function=info.function,
             n_moves=info.n_moves,
             evidence=state.evidence,
-            objective=state.evidence,
+            objective=state.evidence + self.solver.hyperpriors.log_prior(state.active, noise=state.learn_noise),
             n_active=state.active.size,
             noise_variance=1.0 / state.active.beta,
         )
@@ -289,6 +290,6 @@ def _judge(state: State, status: Status, certificate: Certificate) -> Status:
         return status
     if not certificate.converged:
         return Status.STALLED
-    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.gaussian):
+    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.active):
         return Status.NOISE_FLOOR
     return status if state.active.size else Status.EMPTY
