@@ -1,11 +1,15 @@
 """Inference: the evidence, the active set, the solvers and the loop that runs them."""
 
+from .backfitting import Backfitting
 from .certificate import Certificate
 from .run import Result, Settings
 from .sequential import Sequential
 from .solver import Solver
 from .status import Record, Status
 
-SOLVERS: dict[str, type[Solver]] = {"sequential": Sequential}
+SOLVERS: dict[str, type[Solver]] = {
+    "sequential": Sequential,
+    "backfitting": Backfitting,
+}
 
-__all__ = ["SOLVERS", "Certificate", "Record", "Result", "Sequential", "Settings", "Solver", "Status"]
+__all__ = ["SOLVERS", "Backfitting", "Certificate", "Record", "Result", "Sequential", "Settings", "Solver", "Status"]

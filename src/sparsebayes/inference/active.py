@@ -223,7 +223,9 @@ class ActiveSet(Active):
         """Factor the active columns anew from the data, then refresh."""
         a = self.size
         self._reserve(a)
-        basis, self.R = np.linalg.qr(self.problem.columns(np.array(self.indices, dtype=np.intp)))
+        basis, factor = np.linalg.qr(self.problem.columns(np.array(self.indices, dtype=np.intp)))
+        missing = a - len(factor)  # of more functions than rows, some add no direction
+        basis, self.R = np.pad(basis, ((0, 0), (0, missing))), np.pad(factor, ((0, missing), (0, 0)))
         self._U[:, :a] = basis
         self._C[:a] = self.problem.correlate(basis).T
         self.z = basis.T @ self.problem.target
