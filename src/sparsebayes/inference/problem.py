@@ -67,6 +67,16 @@ class Problem(Protocol):
         r"""Whitened targets :math:`\mathbf W^{1/2}\mathbf t`, of shape (rows, T)."""
         ...
 
+    @property
+    def rows(self) -> Index:
+        """Row on which each function is centred, -1 where there is none."""
+        ...
+
+    @property
+    def row_scale(self) -> Array:
+        r"""What whitening multiplies each row by, :math:`\mathbf W^{1/2}`."""
+        ...
+
     def columns(self, idx: Index) -> Array:
         r"""Whitened columns :math:`\mathbf W^{1/2}\boldsymbol\Phi_{idx}`."""
         ...
@@ -92,6 +102,8 @@ class GaussianProblem:
         Functions that may enter the model.
     bias : int, optional
         Index of the constant function.
+    centres : ndarray of int, optional
+        Row on which each of the first functions is centred, -1 where there is none.
     """
 
     design: Design
@@ -99,6 +111,7 @@ class GaussianProblem:
     weights: Array
     eligible: NDArray[np.bool_]
     bias: int | None = None
+    centres: Index | None = None
     sqnorms: Array = field(init=False, repr=False)
     projection: Array = field(init=False, repr=False)
     target: Array = field(init=False, repr=False)
@@ -132,6 +145,19 @@ class GaussianProblem:
     def mean_square(self) -> float:
         """Weighted mean square of the targets."""
         return float(np.sum(self.target**2)) / (self.n_effective * self.n_targets)
+
+    @property
+    def rows(self) -> Index:
+        """Row on which each function is centred, -1 where there is none."""
+        rows = np.full(self.n_functions, -1, dtype=np.intp)
+        if self.centres is not None:
+            rows[: len(self.centres)] = self.centres
+        return rows
+
+    @property
+    def row_scale(self) -> Array:
+        """Square roots of the sample weights."""
+        return self._root[:, 0]
 
     def columns(self, idx: Index) -> Array:
         """Whitened columns."""
