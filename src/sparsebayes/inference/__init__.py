@@ -14,4 +14,15 @@ SOLVERS: dict[str, type[Solver]] = {
     "subset": SubsetSelection,
 }
 
-__all__ = ["SOLVERS", "Backfitting", "Certificate", "Record", "Result", "Sequential", "Settings", "Solver", "Status", "SubsetSelection"]
+__all__ = [
+    "SOLVERS",
+    "Backfitting",
+    "Certificate",
+    "Record",
+    "Result",
+    "Sequential",
+    "Settings",
+    "Solver",
+    "Status",
+    "SubsetSelection",
+]

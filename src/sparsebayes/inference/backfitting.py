@@ -1,4 +1,4 @@
-r"""Bayesian backfitting (D'Souza, Vijayakumar & Schaal 2004, sections 3-5): the relevance vector machine without inversion.
+r"""Bayesian backfitting (D'Souza, Vijayakumar & Schaal 2004, sections 3-5): no inversion anywhere.
 
 Every function is a branch of a fan-in with a share :math:`\psi_m` of the noise :math:`s` as hidden noise of its own.
 With the factorial posterior of the paper the log evidence is bounded by
@@ -167,7 +167,13 @@ class Backfitting(Solver):
         alpha = np.full(len(indices), self.initial * float(np.sum(sqnorms)) / (total or 1.0))
         branches = Branches(problem, indices, np.zeros((len(indices), problem.n_targets)), alpha)
         state = BackfittingState(
-            active=active, learn_noise=learn_noise, evidence=0.0, rng=rng, branches=branches, noise=1.0 / active.beta, xi=xi
+            active=active,
+            learn_noise=learn_noise,
+            evidence=0.0,
+            rng=rng,
+            branches=branches,
+            noise=1.0 / active.beta,
+            xi=xi,
         )
         self._assess(state)
         return state
@@ -201,7 +207,7 @@ class Backfitting(Solver):
     def model(self, state: State) -> Active:
         r"""Exact posterior of the functions that are left, without those whose :math:`\theta` is not positive.
 
-        The noise, whose estimate here does not know what the fit has used up, is brought to the maximum of the evidence.
+        The noise, whose estimate here does not know what the fit has used up, is moved to the maximum of the evidence.
         """
         state = _own(state)
         problem, branches = state.active.problem, state.branches
@@ -285,7 +291,7 @@ class Backfitting(Solver):
         state.noise = max(noise, FLOOR * problem.mean_square)
 
     def _rows(self, state: BackfittingState, xi: Array) -> None:
-        r"""Jaakkola & Jordan: :math:`\xi_n^2 = \langle y_n\rangle^2 + \sum_m\phi_{nm}^2/(\|\phi_m\|^2+\psi\alpha_m)`."""
+        r""":math:`\xi_n^2 = \langle y_n\rangle^2 + \sum_m\phi_{nm}^2/(\|\phi_m\|^2+\psi\alpha_m)` (Jaakkola & Jordan)."""
         branches, psi = state.branches, self._hidden(state)
         curvature = two_classes(state.active.problem).weights * bound_curvature(xi)
         outputs = (branches.problem.target - branches.residual)[:, 0] / np.sqrt(curvature)
@@ -323,10 +329,7 @@ class Backfitting(Solver):
         if self.b == 0.0 or branches.size == 0:
             return 0.0
         rates = self._rates(state)
-        if self.precisions == "single":
-            scaled = float(np.mean(rates)) * branches.alpha[:1]
-        else:
-            scaled = rates * branches.alpha
+        scaled = rates * branches.alpha if self.precisions == "each" else np.mean(rates) * branches.alpha[:1]
         log = self.a * (np.log(scaled / self.a) + 1.0) if self.a > 0.0 else 0.0
         return float(np.sum(log - scaled))
 

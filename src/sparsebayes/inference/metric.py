@@ -69,14 +69,14 @@ class MetricProblem:
         pull = K * (np.outer(residual, weights) / self.noise - K / (norms + psi * self.alpha))
         rows, columns = pull.sum(axis=1), pull.sum(axis=0)
         # Σ_ij pull_ij (x_id − c_jd)², expanded so that no (N, a, d) array is made
-        squares = rows @ self.X**2 + columns @ self.centres**2 - 2.0 * np.einsum(
-            "id,id->d", self.X, pull @ self.centres
+        squares = (
+            rows @ self.X**2 + columns @ self.centres**2 - 2.0 * np.einsum("id,id->d", self.X, pull @ self.centres)
         )
         gradient = -np.exp(log_metric) * squares - shift / self.prior_std
         return value, gradient, K.T @ residual / self.noise - self.alpha * weights
 
-    def climb(self, log_metric: Array, weights: Array, steps: int) -> Array:
-        """Move metric and weights together uphill; returns the log metric."""
+    def climb(self, log_metric: Array, weights: Array, steps: int) -> tuple[Array, Array]:
+        """Move metric and weights together uphill; returns the log metric and the weights."""
         d = len(log_metric)
 
         def descend(packed: Array) -> tuple[float, Array]:
@@ -85,4 +85,4 @@ class MetricProblem:
 
         start = np.concatenate([log_metric, weights])
         found = minimize(descend, start, jac=True, method="L-BFGS-B", options={"maxiter": steps})
-        return np.asarray(found.x[:d], dtype=np.float64)
+        return np.array(found.x[:d]), np.array(found.x[d:])

@@ -71,7 +71,7 @@ class Subset:
 
     @property
     def residual(self) -> Array:
-        r""":math:`-g = \mathbf t - \boldsymbol\Phi_P\mathbf w`, whitened (eq. 10; step 8 as printed lacks the targets)."""
+        r""":math:`-g = \mathbf t - \boldsymbol\Phi_P\mathbf w`, whitened (eq. 10; step 8 as printed lacks t)."""
         return self.problem.target - self.columns @ self.weights
 
     @property
@@ -86,11 +86,11 @@ class Subset:
     def add(self, i: int) -> bool:
         """Add a function (eqs 7-9); False if it is in the span of the subset up to rounding."""
         column = self.problem.columns(np.array([i]))
-        h = (self.columns.T @ column)[:, 0]
-        beta = self.inverse @ h
-        own = float(np.sum(column**2)) + self.ridge
-        schur = own - float(h @ beta)
-        if schur <= _IN_SPAN * own:
+        beta = self._solve(column)[:, 0]
+        # H_ss − h_sᵀβ as a sum of squares, which does not cancel
+        outside = column[:, 0] - self.columns @ beta
+        schur = float(outside @ outside) + self.ridge * (1.0 + float(beta @ beta))
+        if schur <= _IN_SPAN * float(np.sum(column**2)):
             return False
         direction = np.append(beta, -1.0)
         grown = np.zeros((self.size + 1, self.size + 1))
@@ -117,12 +117,17 @@ class Subset:
         self.log_det += float(np.log(pivot))
         self._count()
 
+    def _solve(self, rows: Array) -> Array:
+        r""":math:`\mathbf R\boldsymbol\Phi_P^\top` times whitened rows, with one step of refinement."""
+        found = self.inverse @ (self.columns.T @ rows)
+        return found + self.inverse @ (self.columns.T @ (rows - self.columns @ found) - self.ridge * found)
+
     def renew(self) -> None:
         """Compute the inverse and the weights from the columns."""
         factor = cholesky(self.columns.T @ self.columns + self.ridge * np.eye(self.size))
         root = inverse_upper(factor)
         self.inverse = root @ root.T
-        self.weights = self.inverse @ (self.columns.T @ self.problem.target)
+        self.weights = self._solve(self.problem.target)
         self.log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
         self._updates = 0
 
@@ -137,6 +142,9 @@ class Subset:
         self._updates += 1
         if self._updates >= _RENEW_EVERY:
             self.renew()
+        else:
+            gradient = self.columns.T @ self.residual - self.ridge * self.weights
+            self.weights = self.weights + self.inverse @ gradient  # takes off what rounding has left in them
 
 
 @dataclass(kw_only=True)

@@ -1,8 +1,8 @@
 """Bo, Wang & Jiao 2005, Table 1: SBLA on sinc, Boston housing and Abalone.
 
 Run ``python -m sparsebayes.studies.subset_table [SET ...] [--splits N] [--out FILE.json]``.  Abalone needs
-``SPARSEBAYES_DATA``.  The kernel is exp(-d²/2σ²) with the printed σ; inputs are scaled to [-1, 1] (not for sinc) and the
-targets centred.  A row is met when the mean error is within two standard errors above the paper's and there are no
+``SPARSEBAYES_DATA``.  The kernel is exp(-d²/2σ²) with the printed σ; inputs are scaled to [-1, 1] (not for sinc) and
+the targets centred.  A row is met when the mean error is within two standard errors above the paper's and there are no
 more vectors.  The printed algorithm does not say when a removed function is a candidate again; there is a line for each
 reading, of which the first is the solver's default.
 """
@@ -81,9 +81,9 @@ def study(name: str, count: int | None = None, *, returning: str = "later") -> R
     found = []
     for split in splits_of(name, count or printed.splits):
         centre = float(np.mean(split.y_train))
-        model = RVR(
-            gamma=0.5 / printed.sigma**2, fit_intercept=False, solver=SubsetSelection(returning=returning)
-        ).fit(split.X_train, split.y_train - centre)
+        model = RVR(gamma=0.5 / printed.sigma**2, fit_intercept=False, solver=SubsetSelection(returning=returning)).fit(
+            split.X_train, split.y_train - centre
+        )
         error = np.mean((np.asarray(model.predict(split.X_test)) + centre - split.y_test) ** 2)
         found.append((float(error), len(model.relevance_)))
     errors, vectors = np.array(found).T
