@@ -38,6 +38,8 @@ UPDATES = ("conjugate", "sequential", "parallel")
 # The share of the noise that a branch hides is this fraction of the targets' mean square, so that it is never more than
 # the noise; it sets where the bound lies, and hardly what is found.
 _HIDDEN = FLOOR
+# Sweeps of the first cycle, as a multiple of those of the others.
+_FIRST = 10
 # A function leaves when its prior outweighs the data by this factor and its precision is still growing.
 _OUTWEIGHED = 1e4
 # The search ends when a cycle gains less than this fraction of the tolerance: progress is linear near the end.
@@ -88,9 +90,12 @@ class Backfitting(Solver):
         How the weights are swept: conjugate directions made of sweeps there and back; one function after the other
         (eq. 6); or all at once as in EM (eq. 9).
     inner : int
-        Sweeps between two updates of the precisions; each cycle begins where the last one ended.
+        Sweeps between two updates of the precisions; each cycle begins where the last one ended.  (Only the first cycle
+        goes on until the weights have converged: what leaves is decided early.)
     initial : float
         First precisions, as a fraction of those at which all functions together have the variance of the targets.
+    noise_start : float
+        First noise variance where it is learned, as a fraction of that of the targets.
     a, b : float
         Gamma hyperprior of the precisions (eq. 8); the rate b is relative to (mean square of the targets) / (mean
         square of the function).
@@ -106,7 +111,8 @@ class Backfitting(Solver):
         precisions: str = "each",
         updates: str = "conjugate",
         inner: int = 10,
-        initial: float = 1e-3,
+        initial: float = 1e-4,
+        noise_start: float = 0.05,
         a: float = 0.0,
         b: float = 0.0,
         tol: float | None = None,
@@ -118,6 +124,7 @@ class Backfitting(Solver):
         self.updates = updates
         self.inner = inner
         self.initial = initial
+        self.noise_start = noise_start
         self.a = a
         self.b = b
         self.tol = tol
@@ -140,7 +147,7 @@ class Backfitting(Solver):
             value = getattr(self, name)
             if not (name == "max_iter" and value is None) and not (_is_number(value, Integral) and value >= 1):
                 raise ValueError(f"{name}={value!r}: expected a positive integer")
-        for name in ("initial", "tol"):
+        for name in ("initial", "noise_start", "tol"):
             value = getattr(self, name)
             if not (name == "tol" and value is None) and not (_is_number(value) and 0.0 < value < np.inf):
                 raise ValueError(f"{name}={value!r}: expected a positive, finite number")
@@ -166,14 +173,9 @@ class Backfitting(Solver):
         total = problem.n_effective * (scale or problem.mean_square)
         alpha = np.full(len(indices), self.initial * float(np.sum(sqnorms)) / (total or 1.0))
         branches = Branches(problem, indices, np.zeros((len(indices), problem.n_targets)), alpha)
+        noise = self.noise_start * problem.mean_square if learn_noise else 1.0 / active.beta
         state = BackfittingState(
-            active=active,
-            learn_noise=learn_noise,
-            evidence=0.0,
-            rng=rng,
-            branches=branches,
-            noise=1.0 / active.beta,
-            xi=xi,
+            active=active, learn_noise=learn_noise, evidence=0.0, rng=rng, branches=branches, noise=noise, xi=xi
         )
         self._assess(state)
         return state
@@ -235,9 +237,11 @@ class Backfitting(Solver):
     def _sweep(self, state: BackfittingState, tol: float) -> float:
         """Partial inner updates; returns what the last one gained."""
         branches, gain = state.branches, 0.0
+        steps = self.inner if state.position >= 0 else _FIRST * self.inner
+        state.position += 1
         if self.updates == "conjugate":
-            return branches.conjugate(state.noise, self.inner, _SETTLED * tol)
-        for _ in range(self.inner):
+            return branches.conjugate(state.noise, steps, _SETTLED * tol)
+        for _ in range(steps):
             if self.updates == "sequential":
                 gain = branches.sequential(state.noise)
             else:
@@ -291,7 +295,7 @@ class Backfitting(Solver):
         state.noise = max(noise, FLOOR * problem.mean_square)
 
     def _rows(self, state: BackfittingState, xi: Array) -> None:
-        r""":math:`\xi_n^2 = \langle y_n\rangle^2 + \sum_m\phi_{nm}^2/(\|\phi_m\|^2+\psi\alpha_m)` (Jaakkola & Jordan)."""
+        r""":math:`\xi_n^2 = \langle y_n\rangle^2 + \sum_m\phi_{nm}^2/(\|\phi_m\|^2+\psi\alpha_m)`."""
         branches, psi = state.branches, self._hidden(state)
         curvature = two_classes(state.active.problem).weights * bound_curvature(xi)
         outputs = (branches.problem.target - branches.residual)[:, 0] / np.sqrt(curvature)

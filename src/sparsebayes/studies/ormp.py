@@ -64,5 +64,5 @@ def ormp(Phi: Array, t: Array, *, n_functions: int | None = None, error: float =
         norms[best] = 0.0
         indices.append(best)
         errors.append(float(np.mean(residual**2)))
-    weights = np.linalg.lstsq(Phi[:, indices], t, rcond=None)[0] if indices else np.zeros(0)
+    weights = np.asarray(np.linalg.lstsq(Phi[:, indices], t, rcond=None)[0], dtype=np.float64)
     return Pursuit(indices, weights, errors)
