@@ -39,7 +39,7 @@ UPDATES = ("conjugate", "sequential", "parallel")
 # the noise; it sets where the bound lies, and hardly what is found.
 _HIDDEN = FLOOR
 # Sweeps of the first cycle, as a multiple of those of the others.
-_FIRST = 10
+_FIRST = 5
 # A function leaves when its prior outweighs the data by this factor and its precision is still growing.
 _OUTWEIGHED = 1e4
 # The search ends when a cycle gains less than this fraction of the tolerance: progress is linear near the end.
@@ -90,8 +90,8 @@ class Backfitting(Solver):
         How the weights are swept: conjugate directions made of sweeps there and back; one function after the other
         (eq. 6); or all at once as in EM (eq. 9).
     inner : int
-        Sweeps between two updates of the precisions; each cycle begins where the last one ended.  (Only the first cycle
-        goes on until the weights have converged: what leaves is decided early.)
+        Most sweeps between two updates of the precisions; there are fewer once they gain nothing, and each cycle begins
+        where the last one ended.  (The first may make more, since what leaves is decided early.)
     initial : float
         First precisions, as a fraction of those at which all functions together have the variance of the targets.
     noise_start : float
@@ -110,7 +110,7 @@ class Backfitting(Solver):
         self,
         precisions: str = "each",
         updates: str = "conjugate",
-        inner: int = 10,
+        inner: int = 40,
         initial: float = 1e-4,
         noise_start: float = 0.05,
         a: float = 0.0,
