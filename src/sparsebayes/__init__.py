@@ -27,13 +27,15 @@ if TYPE_CHECKING:
         SparseKernelPCA,
     )
     from sparsebayes.export import load, save
-    from sparsebayes.inference import EM, MacKay, Sequential, Variational
+    from sparsebayes.inference import EM, Backfitting, MacKay, Sequential, SubsetSelection, Variational
 
 # Where each public name lives; a name with no entry on the right is a module of this package.
 _HOMES = {
     "ARDRegression": "estimators",
     "EM": "inference",
+    "Backfitting": "inference",
     "MacKay": "inference",
+    "SubsetSelection": "inference",
     "RVC": "estimators",
     "RVR": "estimators",
     "Sequential": "inference",
@@ -55,11 +57,13 @@ __all__ = [
     "RVC",
     "RVR",
     "ARDRegression",
+    "Backfitting",
     "MacKay",
     "Sequential",
     "SparseBayesClassifier",
     "SparseBayesRegressor",
     "SparseKernelPCA",
+    "SubsetSelection",
     "Variational",
     "__version__",
     "applications",

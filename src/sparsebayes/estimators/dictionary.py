@@ -148,6 +148,12 @@ class Dictionary:
         kinds = [spec["kind"] for spec in self.functions.specifications()]
         return kinds.index(Bias.kind) if Bias.kind in kinds else None
 
+    def centre_rows(self) -> Index | None:
+        """Training row on which each function is centred (-1: none); None where the functions are no such kernels."""
+        if self.functions is None or np.max(self.functions.rows, initial=-1) >= self.design.shape[0]:
+            return None
+        return self.functions.rows
+
     def keep(self, columns: set[int], n_features: int) -> Kept:
         """What is left of the dictionary when only these columns stay."""
         candidates = np.array(sorted(columns - {self.bias}), dtype=np.intp)

@@ -20,7 +20,7 @@ KERNEL = """
 SETTINGS = """
     fit_intercept : bool
         Let a constant function join the dictionary like any other; regression targets are centred first.
-    solver : {"sequential", "mackay", "em", "variational"} or a solver object
+    solver : {"sequential", "mackay", "em", "variational", "backfitting", "subset"} or a solver object
         A solver object carries its own settings, which win over the estimator's.
     likelihood : {"gaussian"}
         Distribution of the targets (regression).

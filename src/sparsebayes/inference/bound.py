@@ -24,6 +24,7 @@ from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.dual import DualActive
 from sparsebayes.inference.evidence import Array, Statistics
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.jaakkola import bound_curvature
 from sparsebayes.inference.linalg import cholesky, inverse_upper
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem
@@ -32,15 +33,8 @@ from sparsebayes.likelihood import Bernoulli
 # The parameters of the bound follow a single move until they change by less than this, relatively.
 _SETTLED = 1e-8
 _ROUNDS = 500
-_SERIES = 1e-4
 # Up to so many functions they follow a joint sweep as far, too.
 _FEW = 100
-
-
-def bound_curvature(xi: Array) -> Array:
-    r""":math:`2\lambda(\xi) = \tanh(\xi/2)/(2\xi)`, which is 1/4 at zero."""
-    small = xi < _SERIES
-    return np.where(small, 0.25 - xi**2 / 48.0, np.tanh(0.5 * xi) / (2.0 * np.where(small, 1.0, xi)))
 
 
 class BoundActive(Active):

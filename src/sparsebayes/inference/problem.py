@@ -77,6 +77,16 @@ class Problem(Protocol):
         """The problem of which this is a part or a compression, if it is one."""
         ...
 
+    @property
+    def rows(self) -> Index:
+        """Row on which each function is centred, -1 where there is none."""
+        ...
+
+    @property
+    def row_scale(self) -> Array:
+        r"""What whitening multiplies each row by, :math:`\mathbf W^{1/2}`."""
+        ...
+
     def lift(self, indices: list[int]) -> list[int]:
         """Numbers of functions in the parent problem."""
         ...
@@ -107,6 +117,8 @@ class GaussianProblem:
         Index of the constant function.
     stand_in : CompressedDesign, optional
         A design of low rank that may stand in for ``design`` while the search goes on.
+    centres : ndarray of int, optional
+        Row on which each of the first functions is centred, -1 where there is none.
     """
 
     def __init__(
@@ -117,12 +129,14 @@ class GaussianProblem:
         eligible: NDArray[np.bool_],
         bias: int | None = None,
         stand_in: CompressedDesign | None = None,
+        centres: Index | None = None,
     ) -> None:
         self.design = design
         self.targets = targets
         self.weights = weights
         self.bias = bias
         self.stand_in = stand_in
+        self.centres = centres
         self.parent: Problem | None = None
         self.members: Index | None = None
         self.unexplained = 0.0
@@ -164,6 +178,19 @@ class GaussianProblem:
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that may enter: not zero, and not a copy of an earlier one."""
         return self._candidates & (self.sqnorms > 0.0)
+
+    @property
+    def rows(self) -> Index:
+        """Row on which each function is centred, -1 where there is none."""
+        rows = np.full(self.n_functions, -1, dtype=np.intp)
+        if self.centres is not None:
+            rows[: len(self.centres)] = self.centres
+        return rows
+
+    @property
+    def row_scale(self) -> Array:
+        """Square roots of the sample weights."""
+        return self._root[:, 0]
 
     def columns(self, idx: Index) -> Array:
         """Whitened columns."""

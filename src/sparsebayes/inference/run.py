@@ -118,7 +118,7 @@ class _Run:
             status = self._search()
         certificate = self._certify(status)
         state = self.best.state
-        status = _judge(state, status, certificate)
+        status = _judge(state, status, certificate, self.solver.ends)
         return Result(state.active, status, certificate, self.history, self.best.n_iter)
 
     def _begin(self, problem: Problem | LaplaceProblem) -> tuple[Active, bool, Status]:
@@ -194,6 +194,8 @@ class _Run:
     def _certify(self, status: Status) -> Certificate:
         """Certify on the data; where rounding had hidden a move, make it and certify again."""
         certificate = self._recompute()
+        if self.solver.ends is not Status.STALLED:  # the search was for something else than the evidence
+            return certificate
         for _ in range(_CERTIFICATION_ROUNDS):
             if certificate.converged or status is not Status.CONVERGED:
                 break
@@ -209,7 +211,7 @@ class _Run:
     def _recompute(self) -> Certificate:
         """Compute the best model anew from the data."""
         state = self.best.state
-        state.active = state.active.recompute()
+        state.active = self.solver.model(state)
         state.evidence = state.active.evidence()
         return certify(
             state.active,
@@ -273,23 +275,23 @@ class _Run:
             function=info.function,
             n_moves=info.n_moves,
             evidence=state.evidence,
-            objective=state.evidence + self.solver.hyperpriors.log_prior(state.active, noise=state.learn_noise),
-            n_active=state.active.size,
-            noise_variance=1.0 / state.active.beta,
+            objective=state.objective + self.solver.hyperpriors.log_prior(state.active, noise=state.learn_noise),
+            n_active=state.n_active,
+            noise_variance=state.noise_variance,
         )
         self.history.append(record)
         if self.settings.observe is not None:
             self.settings.observe(record)
-        if self.solver.callback is not None and self.solver.callback(record, state.active):
+        if self.solver.callback is not None and self.solver.callback(record, self.solver.shown(state)):
             raise _Stopped(Status.INTERRUPTED, start.number)
 
 
-def _judge(state: State, status: Status, certificate: Certificate) -> Status:
+def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:
     """Status of a search that ended by itself: convergence is claimed only where the certificate proves it."""
     if status is not Status.CONVERGED:
         return status
     if not certificate.converged:
-        return Status.STALLED
+        return ends
     if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.active):
         return Status.NOISE_FLOOR
     return status if state.active.size else Status.EMPTY

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.status import Status
 
 REFUSED = "refused"
 
@@ -55,6 +56,21 @@ class State:
         if not isinstance(self.active, ActiveSet):
             raise TypeError("only a Gaussian likelihood has a noise level")
         return self.active
+
+    @property
+    def objective(self) -> float:
+        """What the solver maximises, at this state."""
+        return self.evidence
+
+    @property
+    def n_active(self) -> int:
+        """Functions in the model."""
+        return self.active.size
+
+    @property
+    def noise_variance(self) -> float:
+        """Noise variance; 1 where the likelihood has none."""
+        return 1.0 / self.active.beta
 
     def copy(self) -> State:
         """Independent copy on the same problem."""
@@ -103,6 +119,11 @@ class Solver(BaseEstimator, ABC):
         """Priors on the precisions and the noise; the objective is the evidence plus their logarithm."""
         return FLAT
 
+    @property
+    def ends(self) -> Status:
+        """What it means that the search ended by itself where single moves would still raise the evidence."""
+        return Status.STALLED
+
     @abstractmethod
     def check(self) -> None:
         """Raise where a setting is out of range."""
@@ -119,6 +140,14 @@ class Solver(BaseEstimator, ABC):
     @abstractmethod
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
         """Begin from this model, usually an empty one."""
+
+    def shown(self, state: State) -> Active:
+        """The model that a callback is shown."""
+        return state.active
+
+    def model(self, state: State) -> Active:
+        """The model that the search has reached, computed from nothing but the data."""
+        return state.active.recompute()
 
     @abstractmethod
     def step(self, state: State, tol: float) -> Info | None:
