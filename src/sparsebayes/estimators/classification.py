@@ -43,7 +43,8 @@ def fit_classification(
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
     results = []
     for likelihood in _likelihoods(labels, n_classes, task.weights, joint):
-        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias)
+        cost = task.inclusion_cost(np.tile(eligible, likelihood.shape[1]))
+        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, cost)
         results.append(run(problem, task.solver, task.settings(), task.generator()))
     warn_unconverged([result.status for result in results])
     return _collect(task, dictionary, results)

@@ -157,6 +157,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         *,
         fit_intercept: bool = True,
         solver: str | Solver = "sequential",
+        support: str = "evidence",
         multi_class: str = "softmax",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
@@ -167,6 +168,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         self.basis = basis
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.support = support
         self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol
@@ -205,6 +207,7 @@ class RVC(KernelInputs, _Classifier):
         coef0: float = 0.0,
         fit_intercept: bool = True,
         solver: str | Solver = "sequential",
+        support: str = "evidence",
         multi_class: str = "softmax",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
@@ -218,6 +221,7 @@ class RVC(KernelInputs, _Classifier):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.support = support
         self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol

@@ -22,6 +22,9 @@ SETTINGS = """
         Let a constant function join the dictionary like any other; regression targets are centred first.
     solver : {"sequential"} or a solver object
         A solver object carries its own settings, which win over the estimator's.
+    support : {"evidence", "conservative"}
+        What a function must show to be kept: that it raises the evidence, q² > s (the papers' rule), or that
+        q²/s > 2 log M, so that fewer than one irrelevant function of M is expected to be kept.
     likelihood : {"gaussian"}
         Distribution of the targets (regression).
     noise_variance : float, optional

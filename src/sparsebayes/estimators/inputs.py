@@ -14,8 +14,9 @@ from sparsebayes.basis import Basis, Functions
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
 from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, resolve_solver
+from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, choose, resolve_solver
 from sparsebayes.inference import Solver
+from sparsebayes.inference.support import SUPPORTS
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -26,6 +27,7 @@ class Inputs(BaseEstimator, ABC):
 
     fit_intercept: bool
     solver: str | Solver
+    support: str
     tol: float
     max_iter: int
     random_state: int | np.random.RandomState | None
@@ -56,6 +58,7 @@ class Inputs(BaseEstimator, ABC):
         """Settings checked, rows of weight zero dropped, dictionary built: task, dictionary, targets, rows kept."""
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter, integer=True)
+        choose("support", self.support, SUPPORTS)
         solver = resolve_solver(self.solver)
         solver.check()
         given = check_weights(sample_weight, X.shape[0])
@@ -65,7 +68,17 @@ class Inputs(BaseEstimator, ABC):
             X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
         basis = self._make_basis(X, given)
         dictionary = Dictionary.build(X, basis, fit_intercept=self.fit_intercept, random_state=self.random_state)
-        task = Task(X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
+        task = Task(
+            X,
+            weights,
+            self.fit_intercept,
+            solver,
+            self.tol,
+            self.max_iter,
+            self.random_state,
+            self.verbose,
+            self.support,
+        )
         return task, dictionary, y, rows
 
     def __sklearn_is_fitted__(self) -> bool:

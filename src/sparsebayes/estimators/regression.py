@@ -11,8 +11,8 @@ from sparsebayes.estimators.dictionary import Dictionary, Kept
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import Certificate, Record, Result, Status
+from sparsebayes.inference.guard import run_guarded
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import run
 from sparsebayes.posterior import GaussianPosterior
 
 Array = NDArray[np.float64]
@@ -83,14 +83,17 @@ def _solve(
     generate = task.solver.candidates
     current = dictionary
 
+    def pose(dictionary: Dictionary, eligible: NDArray[np.bool_]) -> GaussianProblem:
+        cost = task.inclusion_cost(eligible, t.shape[1])
+        return GaussianProblem(dictionary.design, t, task.weights, eligible, bias, cost)
+
     def grow(kept: list[int], rng: np.random.Generator) -> GaussianProblem:
         nonlocal current
         current = current.generate(task.X, kept, generate, rng)
-        return GaussianProblem(current.design, t, task.weights, current.eligible, bias)
+        return pose(current, current.eligible)
 
     settings = task.settings(noise_variance=noise, grow=None if generate is None else grow)
-    problem = GaussianProblem(dictionary.design, t, task.weights, eligible, bias)
-    result = run(problem, task.solver, settings, task.generator())
+    result = run_guarded(pose(dictionary, eligible), task.solver, settings, task.generator())
     return current, result
 
 

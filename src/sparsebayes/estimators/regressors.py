@@ -141,6 +141,7 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         *,
         fit_intercept: bool = True,
         solver: str | Solver = "sequential",
+        support: str = "evidence",
         likelihood: str = "gaussian",
         noise_variance: float | ArrayLike | None = None,
         shared_support: bool = False,
@@ -152,6 +153,7 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         self.basis = basis
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.support = support
         self.likelihood = likelihood
         self.noise_variance = noise_variance
         self.shared_support = shared_support
@@ -189,6 +191,7 @@ class RVR(KernelInputs, _Regressor):
         coef0: float = 0.0,
         fit_intercept: bool = True,
         solver: str | Solver = "sequential",
+        support: str = "evidence",
         likelihood: str = "gaussian",
         noise_variance: float | ArrayLike | None = None,
         shared_support: bool = False,
@@ -203,6 +206,7 @@ class RVR(KernelInputs, _Regressor):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.support = support
         self.likelihood = likelihood
         self.noise_variance = noise_variance
         self.shared_support = shared_support

@@ -297,7 +297,7 @@ class ActiveSet(Active):
         Over the active set s and q follow from the posterior, so this costs one small factorisation.
         """
         s, q2 = self.leave_one_out()
-        best, gain = best_moves(self.alpha, s, q2, self.problem.n_targets)
+        best, gain = best_moves(self.alpha, s, q2, self.problem.n_targets, self.problem.inclusion_cost)
         changed = (gain > tol) & np.isfinite(best)
         if np.sum(changed) < 2:
             return 0

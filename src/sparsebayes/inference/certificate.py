@@ -92,7 +92,7 @@ def certify(
     gradient, noise_gain, degenerate = _noise(active) if learn_noise else (0.0, 0.0, False)
     return Certificate(
         log_evidence=log_evidence,
-        objective=log_evidence,
+        objective=log_evidence + active.log_prior(),
         excluded_theta=float(theta[excluded]) if excluded >= 0 else -1.0,
         excluded_function=excluded,
         excluded_gain=float(np.max(scores.gain[~inside], initial=0.0)),

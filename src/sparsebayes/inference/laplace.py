@@ -60,12 +60,15 @@ class LaplaceProblem:
         Columns that may enter the model.
     bias : int, optional
         Column of the constant function.
+    inclusion_cost : float
+        Log prior odds against a function, in nats.
     """
 
     design: Design
     likelihood: Likelihood
     candidates: NDArray[np.bool_]
     bias: int | None = None
+    inclusion_cost: float = 0.0
 
     @property
     def n_outputs(self) -> int:
@@ -337,6 +340,7 @@ class LaplaceActive(Active):
         start = np.append(self.mean, 0.0)
         found = self.statistics()
         slope = 0.5 * float(found.q2[i] - found.s[i])
+        at_least += self.problem.inclusion_cost
         for factor in _WEAKER:
             if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least):
                 return True
@@ -355,7 +359,8 @@ class LaplaceActive(Active):
 
     def delete(self, j: int) -> bool:
         """Take the j-th function out."""
-        return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j))
+        spared = -self.problem.inclusion_cost
+        return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j), spared)
 
     def sweep(self, tol: float) -> int:
         r"""Climb over all :math:`\log\alpha` together, by a quasi-Newton method on the exact gradient.

@@ -43,6 +43,11 @@ class Problem(Protocol):
         ...
 
     @property
+    def inclusion_cost(self) -> float:
+        """Log prior odds against a function, in nats; zero leaves the support to the evidence alone."""
+        ...
+
+    @property
     def sqnorms(self) -> Array:
         r"""Squared norms :math:`\phi_m^\top\mathbf W\phi_m`."""
         ...
@@ -92,6 +97,11 @@ class GaussianProblem:
         Functions that may enter the model.
     bias : int, optional
         Index of the constant function.
+    inclusion_cost : float
+        Log prior odds against a function, in nats.
+    n_observations : float, optional
+        Number of observations in the sense of the evidence, where it is not the sum of the weights: a row whose noise
+        is known to be larger weighs less and is still one observation.
     """
 
     design: Design
@@ -99,6 +109,8 @@ class GaussianProblem:
     weights: Array
     eligible: NDArray[np.bool_]
     bias: int | None = None
+    inclusion_cost: float = 0.0
+    n_observations: float | None = None
     sqnorms: Array = field(init=False, repr=False)
     projection: Array = field(init=False, repr=False)
     target: Array = field(init=False, repr=False)
@@ -125,8 +137,8 @@ class GaussianProblem:
 
     @property
     def n_effective(self) -> float:
-        """Sum of the sample weights."""
-        return float(np.sum(self.weights))
+        """Sum of the sample weights, unless given."""
+        return float(np.sum(self.weights)) if self.n_observations is None else self.n_observations
 
     @property
     def mean_square(self) -> float:

@@ -135,7 +135,8 @@ class _Run:
             self._climb(self.best)
             if self.best.state.learn_noise:
                 number = self._lower_noise_starts()
-                if number is not None:
+                if number is not None or self.best.state.active.problem.inclusion_cost > 0.0:
+                    number = number or len(self.solver.further_starts)
                     self._fresh_start(number + 1)
                     self._full_start(number + 2)
         except _Stopped as stop:
@@ -151,7 +152,7 @@ class _Run:
             level = fraction * state.active.problem.mean_square
             if level * state.active.beta >= 1.0:
                 continue  # the noise found is already lower than this start would hold it
-            watch = Watch(state.evidence)
+            watch = Watch(state.objective)
             trial = _Start(number, hold(state, level))
             self._climb(trial, watch.over)
             if watch.abandoned:
@@ -163,11 +164,14 @@ class _Run:
     def _fresh_start(self, number: int) -> None:
         """Begin once more from nothing, while that costs little."""
         state, fraction = self.best.state, self.solver.fresh_start
-        limit = SizeLimit(state.active.size)
-        if fraction is None or not limit.worth_it:
+        if fraction is None:
             return
         problem = state.active.problem
-        empty = ActiveSet(problem, 1.0 / (fraction * problem.mean_square))
+        level = fraction * problem.mean_square
+        limit = SizeLimit.beside(state.gaussian, level)
+        if not limit.worth_it:
+            return
+        empty = ActiveSet(problem, 1.0 / level)
         trial = _Start(number, self.solver.init(empty, False, state.rng))
         self._climb(trial, limit.over)
         self._release(trial)
@@ -184,7 +188,7 @@ class _Run:
         """Free the noise of a held start, climb on, and keep the result if it is the best so far."""
         trial.state.learn_noise = True
         self._climb(trial)
-        if trial.state.evidence > self.best.state.evidence:
+        if trial.state.objective > self.best.state.objective:
             self.best = trial
 
     def _certify(self, status: Status) -> Certificate:
@@ -204,7 +208,7 @@ class _Run:
         """Compute the best model anew from the data."""
         state = self.best.state
         state.active = state.active.recompute()
-        state.evidence = state.active.evidence()
+        state.objective = state.active.objective()
         return certify(
             state.active,
             learn_noise=state.learn_noise,
@@ -254,8 +258,8 @@ class _Run:
             move=info.move,
             function=info.function,
             n_moves=info.n_moves,
-            evidence=state.evidence,
-            objective=state.evidence,
+            evidence=state.objective - state.active.log_prior(),
+            objective=state.objective,
             n_active=state.active.size,
             noise_variance=1.0 / state.active.beta,
         )
@@ -274,4 +278,6 @@ def _judge(state: State, status: Status, certificate: Certificate) -> Status:
         return Status.STALLED
     if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.gaussian):
         return Status.NOISE_FLOOR
+    if certificate.noise_degenerate:
+        return Status.NOISE_UNDETERMINED
     return status if state.active.size else Status.EMPTY

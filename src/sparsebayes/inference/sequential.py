@@ -58,7 +58,7 @@ class Scores:
 def score(active: Active, found: Statistics | None = None) -> Scores:
     """Gain of the best move of every function (T&F eqs 18, 20, 21); candidates that may not enter gain nothing."""
     found = active.statistics() if found is None else found
-    best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets)
+    best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets, active.problem.inclusion_cost)
     return Scores(found.alpha, best, np.where(found.movable, gain, 0.0))
 
 
@@ -178,7 +178,7 @@ class Sequential(Solver):
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
         """Begin from these functions, usually none."""
-        return State(active, learn_noise, active.evidence(), rng)
+        return State(active, learn_noise, active.objective(), rng)
 
     def step(self, state: State, tol: float) -> Info | None:
         """Make one move; None when no move gains more than ``tol``."""
@@ -248,7 +248,7 @@ class Sequential(Solver):
             kind, made = "reestimate", active.reestimate(active.indices.index(i), float(scores.best[i]))
         else:
             kind, made = "delete", active.delete(active.indices.index(i))
-        if made and before is not None and active.evidence() < state.evidence:
+        if made and before is not None and active.objective() < state.objective:
             state.active, made = before, False  # the gain was rounding
         if not made:
             state.refused.add(i)
@@ -274,7 +274,7 @@ class Sequential(Solver):
         """
         active = state.active
         s, q2 = active.leave_one_out()
-        brings = contribution(active.alpha, s, q2)
+        brings = contribution(active.alpha, s, q2) - active.problem.inclusion_cost
         for j in np.argsort(brings):
             i = active.indices[j]
             if brings[j] < _DOUBTFUL and i not in state.refused:
@@ -292,9 +292,9 @@ class Sequential(Solver):
         return None
 
     def _done(self, state: State, kind: str, function: int = -1, n_moves: int = 0, *, settled: bool = False) -> Info:
-        before, state.evidence = state.evidence, state.active.evidence()
+        before, state.objective = state.objective, state.active.objective()
         state.since_noise += n_moves
         state.stale |= state.refused
         state.refused.clear()
         state.settled = settled
-        return Info(kind, function, n_moves, state.evidence - before)
+        return Info(kind, function, n_moves, state.objective - before)

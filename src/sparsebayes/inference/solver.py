@@ -36,7 +36,7 @@ class State:
 
     active: Active
     learn_noise: bool
-    evidence: float
+    objective: float
     rng: np.random.Generator
     since_noise: int = 0
     position: int = -1

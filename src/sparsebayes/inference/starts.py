@@ -39,6 +39,8 @@ _PATIENCE = 40
 # when it holds this many functions more than twice as many.
 _SMALL_MODEL = 20
 _SPARE = 10
+# Where functions pay for their entry, the start from nothing may use up this share of the rows instead.
+_SHARE = 0.25
 # The start from the whole dictionary is made up to this many functions (its cost is cubic in them); functions enter it
 # as far as they are linearly independent, leave when not relevant and this weakly determined, and it ends when no log
 # precision changes by more.
@@ -73,6 +75,7 @@ class Watch:
         self.next_look = n_iter + _EVERY
         active = state.gaussian
         _, profile = NoiseProfile.of(active).maximum(np.log(active.beta), -np.log(noise_floor(active)))
+        profile += active.log_prior()
         if profile > self.reference + _RISE:
             self.reference, self.last_rise = profile, n_iter
         self.abandoned = profile < self.to_beat - _FALL
@@ -81,18 +84,26 @@ class Watch:
 
 @dataclass(frozen=True)
 class SizeLimit:
-    """Judge of the start from nothing: it ends when it has grown well past the best model."""
+    """Judge of the start from nothing: made where it is worth it, it ends when it has grown past ``largest``."""
 
-    best_size: int
+    worth_it: bool
+    largest: float
 
-    @property
-    def worth_it(self) -> bool:
-        """Whether the best model is small enough for the start to cost little."""
-        return self.best_size <= _SMALL_MODEL
+    @classmethod
+    def beside(cls, best: ActiveSet, noise_variance: float) -> SizeLimit:
+        """For a start at this noise beside the best model.
+
+        Where functions have to pay for their entry, the model falls short by being too small, and grows through places
+        where every single function is worth less than its cost: such a start is made wherever the noise found is
+        higher than it would be held, and may use up a share of the rows.
+        """
+        if best.problem.inclusion_cost > 0.0:
+            return cls(noise_variance * best.beta < 1.0, _SHARE * best.problem.n_effective)
+        return cls(best.size <= _SMALL_MODEL, 2 * best.size + _SPARE)
 
     def over(self, state: State, n_iter: int) -> bool:
         """Whether to end the held phase now."""
-        return state.active.size > 2 * self.best_size + _SPARE
+        return state.active.size > self.largest
 
 
 def hold(state: State, noise_variance: float) -> State:
@@ -100,7 +111,7 @@ def hold(state: State, noise_variance: float) -> State:
     held = state.copy()
     held.learn_noise = False
     held.gaussian.set_hyperparameters(held.active.alpha, 1.0 / noise_variance)
-    held.evidence = held.active.evidence()
+    held.objective = held.active.objective()
     return held
 
 
