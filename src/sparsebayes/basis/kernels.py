@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,6 +91,8 @@ class Kernel(Basis):
     """
 
     identity = ("centre",)
+    # Whether a function is 1 at its centre and vanishes far from it.
+    localised: ClassVar[bool] = False
 
     def __init__(self, *, centres: Centres = None) -> None:
         self.centres = centres
@@ -110,6 +112,11 @@ class Kernel(Basis):
     def _settled(self, n_features: int) -> Self:
         """Return a copy with checked parameters that no later ``set_params`` can change."""
         return type(self)(**self._parameters(n_features))
+
+    def at(self, centres: ArrayLike) -> KernelFunctions:
+        """Put the kernel at these centres instead of its own."""
+        places = as_inputs(centres, name="centres")
+        return KernelFunctions(self._settled(places.shape[1]), places, np.full(len(places), -1, dtype=np.intp))
 
     def bind(self, X: ArrayLike, *, random_state: Any = None) -> Functions:
         """Put the kernel at its centres."""
@@ -184,6 +191,7 @@ class RBF(WidthKernel):
     """
 
     kind = "rbf"
+    localised = True
 
     def _evaluate(self, X: Floats, centres: Floats) -> Floats:
         values = squared_distances(self._scaled(X), self._scaled(centres))
@@ -205,6 +213,7 @@ class Laplacian(WidthKernel):
     """
 
     kind = "laplacian"
+    localised = True
 
     def _evaluate(self, X: Floats, centres: Floats) -> Floats:
         values = city_block_distances(self._scaled(X), self._scaled(centres))
@@ -224,6 +233,7 @@ class Cauchy(WidthKernel):
     """
 
     kind = "cauchy"
+    localised = True
 
     def _evaluate(self, X: Floats, centres: Floats) -> Floats:
         values = squared_distances(self._scaled(X), self._scaled(centres))

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from sparsebayes.basis import Basis, Functions
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
+from sparsebayes.estimators.support_report import SupportReport, make_report, name_functions
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, choose, resolve_solver
 from sparsebayes.inference import Solver
-from sparsebayes.inference.support import SUPPORTS
+from sparsebayes.inference.support import SUPPORTS, Support, SupportRule
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -34,7 +35,11 @@ class Inputs(BaseEstimator, ABC):
     verbose: int
     coef_: Array
     n_features_in_: int
+    relevance_: Index
     _functions: Functions | None
+    _posteriors: Any
+    _supports: list[Support]
+    _rule: SupportRule
 
     @abstractmethod
     def _make_basis(self, X: Any, weights: Array) -> Basis | None:
@@ -87,7 +92,8 @@ class Inputs(BaseEstimator, ABC):
     def _forget(self) -> None:
         """Drop what an earlier fit left, so that a failed fit leaves nothing that could predict."""
         learned = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
-        for name in (*learned, "_functions", "_posteriors"):
+        kept = [name for name in vars(self) if name.startswith("_") and not name.startswith("__")]
+        for name in (*learned, *kept):
             if name in vars(self):
                 delattr(self, name)
 
@@ -103,6 +109,22 @@ class Inputs(BaseEstimator, ABC):
         """Values of the kept functions on new rows."""
         check_is_fitted(self)
         return evaluate_kept(self._functions, self._check_new(X), None)
+
+    @abstractmethod
+    def _output_labels(self) -> list[list[Any]]:
+        """Target or class of every weight of every posterior."""
+
+    def support_report(self) -> SupportReport:
+        """What can be said of each kept function: evidence lost without it, signal-to-noise ratio, sign probability.
+
+        Returns
+        -------
+        SupportReport
+            A table: printable, and a pandas DataFrame by ``to_frame()``.
+        """
+        check_is_fitted(self)
+        names = name_functions(self.relevance_, self.relevance_functions_)
+        return make_report(self._output_labels(), self._posteriors, self._supports, names, self._rule)
 
     def _centres(self, n_kept: int) -> Array:
         """Centres of the kept functions without the intercept, NaN for a function that has none."""

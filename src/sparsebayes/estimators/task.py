@@ -40,9 +40,9 @@ class Task:
             **further,
         )
 
-    def inclusion_cost(self, eligible: NDArray[np.bool_], n_targets: int = 1) -> float:
-        """What a function must bring to stay, in nats."""
-        return SupportRule.named(self.support, int(np.sum(eligible)), n_targets).cost
+    def rule(self, eligible: NDArray[np.bool_], n_targets: int = 1) -> SupportRule:
+        """What a function must show to stay."""
+        return SupportRule.named(self.support, int(np.sum(eligible)), n_targets)
 
     def generator(self) -> np.random.Generator:
         """Randomness of the solver."""

@@ -3,8 +3,8 @@ r"""The guard of the noise: what to do where the evidence alone would let it col
 The prior of :math:`\sigma^2` is Jeffreys', flat in :math:`\log\sigma^2` and cut off below ``FLOOR`` times the mean
 square of the targets: it has no scale of its own and adds nothing to the objective above the cut.  That is enough where
 functions are few or smooth.  With more unrelated functions than rows it is not: a third of all irrelevant functions
-pass the papers' rule, every one that enters lowers :math:`\sigma^2`, and the lower noise lets in more, until the targets
-are reproduced exactly.  The evidence really is higher there, so no search can help, only a judgement from outside:
+pass the papers' rule, every one that enters lowers :math:`\sigma^2`, and the lower noise lets in more, until the
+targets are reproduced exactly.  The evidence really is higher there, so no search can help, only a judgement from outside:
 
 * *suspicion*: the functions use up more than a quarter of the rows, :math:`\sum_m\gamma_m > N/4`;
 * *judgement*: the same problem is solved with the conservative rule of ``support.py``.  If under that rule's objective
@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.interface import Active
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.run import Result, Settings, run
 from sparsebayes.inference.solver import Solver
@@ -40,8 +40,7 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
     """
     result = run(problem, solver, settings, rng)
     active = result.active
-    fixed = settings.noise_variance is not None
-    if fixed or not isinstance(active, ActiveSet) or problem.inclusion_cost > 0.0 or not _suspicious(active):
+    if settings.noise_variance is not None or problem.inclusion_cost > 0.0 or not _suspicious(active):
         return result
     problem = active.problem  # with the functions that were generated on the way, so that no more are needed
     settings = replace(settings, grow=None)
@@ -54,6 +53,7 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
     return replace(held, status=status, certificate=replace(held.certificate, noise_degenerate=True))
 
 
-def _suspicious(active: ActiveSet) -> bool:
+def _suspicious(active: Active) -> bool:
     """Whether the functions use up a large share of the rows."""
-    return float(np.sum(active.well_determined)) > SUSPICIOUS * active.problem.n_effective
+    gamma = 1.0 - active.alpha * np.diagonal(active.covariance)
+    return float(np.sum(gamma)) > SUSPICIOUS * active.problem.n_effective

@@ -38,6 +38,8 @@ class Settings:
         ``grow(kept, rng)`` gives the problem with generated functions added to its dictionary.
     observe : callable, optional
         Called with every record.
+    begin : ActiveSet, optional
+        Model of a nearby problem with the same functions: the search begins there, and there alone.
     """
 
     tol: float
@@ -45,6 +47,7 @@ class Settings:
     noise_variance: float | None = None
     grow: Callable[[list[int], np.random.Generator], Problem] | None = None
     observe: Callable[[Record], None] | None = None
+    begin: ActiveSet | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,10 @@ class _Run:
         fixed = self.settings.noise_variance
         if problem.mean_square == 0.0:
             return ActiveSet(problem, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
+        near = self.settings.begin
+        if near is not None:
+            beta = near.beta if fixed is None else 1.0 / fixed
+            return ActiveSet.from_model(problem, near.indices, near.alpha, beta), fixed is None, Status.CONVERGED
         return ActiveSet(problem, 1.0 / (fixed or FIRST_NOISE * problem.mean_square)), fixed is None, Status.CONVERGED
 
     # -- starts --------------------------------------------------------------------------------------------
@@ -133,7 +140,7 @@ class _Run:
     def _search(self) -> Status:
         try:
             self._climb(self.best)
-            if self.best.state.learn_noise:
+            if self.best.state.learn_noise and self.settings.begin is None:
                 number = self._lower_noise_starts()
                 if number is not None or self.best.state.active.problem.inclusion_cost > 0.0:
                     number = number or len(self.solver.further_starts)

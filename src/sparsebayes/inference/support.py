@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from sparsebayes.inference.evidence import Array, contribution
@@ -81,3 +82,7 @@ class Support:
         s, q2 = active.leave_one_out()
         lost = active.problem.n_targets * contribution(active.alpha, s, q2)
         return cls(lost, q2 / np.where(s > 0.0, s, np.inf))
+
+    def take(self, order: NDArray[np.intp]) -> Support:
+        """The same in another order."""
+        return Support(self.evidence_lost[order], self.signal_to_noise[order])
