@@ -54,7 +54,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         targets = Targets(matrix, noise, self.shared_support, self.likelihood)
         fit = (fit_counts if self.likelihood == "poisson" else fit_regression)(task, targets, dictionary)
         self._store(fit, single=y.ndim == 1)
-        self._store_rows(fit, task, matrix, rows, len(X) if sample_weight is None else np.size(sample_weight))
+        self._store_rows(fit, task, matrix, rows, X.shape[0])
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         return self
 

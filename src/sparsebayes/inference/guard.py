@@ -4,7 +4,8 @@ The prior of :math:`\sigma^2` is Jeffreys', flat in :math:`\log\sigma^2` and cut
 square of the targets: it has no scale of its own and adds nothing to the objective above the cut.  That is enough where
 functions are few or smooth.  With more unrelated functions than rows it is not: a third of all irrelevant functions
 pass the papers' rule, every one that enters lowers :math:`\sigma^2`, and the lower noise lets in more, until the
-targets are reproduced exactly.  The evidence really is higher there, so no search can help, only a judgement from outside:
+targets are reproduced exactly.  The evidence really is higher there, so no search can help, only a judgement from
+outside:
 
 * *suspicion*: the functions use up more than a quarter of the rows, :math:`\sum_m\gamma_m > N/4`;
 * *judgement*: the same problem is solved with the conservative rule of ``support.py``.  If under that rule's objective

@@ -111,12 +111,13 @@ def _expected_squares(problem: GaussianProblem, result: Result) -> Array:
 
 
 def _starts(problem: GaussianProblem) -> Iterator[Rows]:
-    """Rows that begin as data: all of them and, where functions are few, those near a trimmed fit."""
+    """Rows that begin as data: those near a trimmed fit where functions are few, else all of them."""
     n = len(problem.weights)
-    yield np.ones(n, dtype=np.bool_)
     candidates = np.flatnonzero(problem.eligible)
     if 0 < _ROWS_PER_FUNCTION * len(candidates) <= n:
         yield near_trimmed_fit(problem.design.columns(candidates), problem.targets[:, 0])
+    else:
+        yield np.ones(n, dtype=np.bool_)
 
 
 def near_trimmed_fit(columns: Array, target: Array) -> Rows:

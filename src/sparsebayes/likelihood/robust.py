@@ -4,8 +4,8 @@ Each row has a hidden variable, whose distribution :math:`q` is found from the e
 :math:`e_n = (t_n-y_n)^2 + \mathrm{var}[y_n]`:
 
 * the mixture of the lecture, :math:`\theta\,\mathcal N(t|y,\sigma^2) + (1-\theta)\,p_{\text{outlier}}(t)` with a
-  uniform :math:`p_{\text{outlier}}` over the range of the targets: the responsibility :math:`r_n` of the data for the
-  row;
+  uniform :math:`p_{\text{outlier}}` over twice the range of the targets: the responsibility :math:`r_n` of the data
+  for the row;
 * Student's t, :math:`\mathcal N(t|y,\sigma^2/u)` with :math:`u\sim\Gamma(\nu/2,\nu/2)`: the row's precision
   :math:`u_n`.
 
@@ -34,8 +34,11 @@ _SMALLEST_OUTLIER_SHARE = 1e-6
 # The prior of θ is Beta(1 + this, 1), that of so many rows seen before, all of them data: outliers are rare until they
 # are seen.
 _PRIOR_ROWS = 10.0
-# Range of the degrees of freedom: below, even the median is hardly determined; above, the noise is Gaussian.
-_DEGREES = (0.5, 1000.0)
+# An outlier may lie anywhere in an interval so many times as wide as the range of the targets.
+_OUTLIER_RANGE = 2.0
+# Range of the degrees of freedom: below, the noise has no variance and rows near the fit gain too much weight; above, it
+# is Gaussian.
+_DEGREES = (2.0, 1000.0)
 # A row whose standard deviation is larger than this many times the scale is called an outlier of Student's t.
 _OUTLYING = 3.0
 
@@ -67,7 +70,7 @@ class RobustNoise(ABC):
 
 @dataclass(frozen=True)
 class OutlierMixture(RobustNoise):
-    """Gaussian noise, and outliers anywhere in the range of the targets.
+    """Gaussian noise, and outliers anywhere within twice the range of the targets.
 
     Attributes
     ----------
@@ -86,7 +89,7 @@ class OutlierMixture(RobustNoise):
     @classmethod
     def begin(cls, targets: Array, inliers: Rows) -> OutlierMixture:
         """Begin from rows taken for data."""
-        spread = float(np.ptp(targets))
+        spread = _OUTLIER_RANGE * float(np.ptp(targets))
         return cls(inliers.astype(np.float64), -float(np.log(spread)) if spread > 0.0 else 0.0)
 
     @property
