@@ -115,7 +115,7 @@ def _solve(
 
     def pose(dictionary: Dictionary, eligible: NDArray[np.bool_]) -> GaussianProblem:
         cost = task.rule(eligible, t.shape[1]).cost
-        return GaussianProblem(dictionary.design, t, task.weights, eligible, bias, cost)
+        return GaussianProblem(dictionary.design, t, task.weights, eligible, bias, dictionary.stand_in, cost)
 
     def grow(kept: list[int], rng: np.random.Generator) -> GaussianProblem:
         nonlocal current

@@ -46,7 +46,7 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
     problem = active.problem  # with the functions that were generated on the way, so that no more are needed
     settings = replace(settings, grow=None)
     rule = SupportRule.named("conservative", int(np.sum(problem.eligible)), problem.n_targets)
-    careful = run(replace(problem, inclusion_cost=rule.cost), solver, settings, rng).active
+    careful = run(problem.priced(rule.cost), solver, settings, rng).active
     if _suspicious(careful) or careful.objective() <= active.evidence() - rule.cost * active.size:
         return result
     held = run(problem, solver, replace(settings, noise_variance=1.0 / careful.beta), rng)

@@ -74,7 +74,7 @@ def _iterate(
     counts = problem.weights
 
     def solve(noise: RobustNoise, near: Result | None = None) -> RobustResult:
-        weighted = replace(problem, weights=counts * noise.weights, n_observations=noise.n_observations(counts))
+        weighted = problem.weighted(counts * noise.weights, noise.n_observations(counts))
         if near is None:
             result = run_guarded(weighted, solver, settings, rng)
         else:

@@ -36,8 +36,8 @@ _SMALLEST_OUTLIER_SHARE = 1e-6
 _PRIOR_ROWS = 10.0
 # An outlier may lie anywhere in an interval so many times as wide as the range of the targets.
 _OUTLIER_RANGE = 2.0
-# Range of the degrees of freedom: below, the noise has no variance and rows near the fit gain too much weight; above, it
-# is Gaussian.
+# Range of the degrees of freedom: below, the noise has no variance, and rows near the fit gain too much weight; above,
+# it is Gaussian.
 _DEGREES = (2.0, 1000.0)
 # A row whose standard deviation is larger than this many times the scale is called an outlier of Student's t.
 _OUTLYING = 3.0
