@@ -26,7 +26,7 @@ Rows = NDArray[np.bool_]
 _ROUNDS = 200
 _SEARCHES = 5
 # Rounds end when no row weight changes by more.
-_SETTLED = 1e-3
+_SETTLED = 5e-3
 # A trimmed fit needs this many rows for each function.
 _ROWS_PER_FUNCTION = 4
 _SUBSETS = 500
