@@ -23,10 +23,10 @@ from sparsebayes.likelihood import OutlierMixture, RobustNoise, StudentT
 
 Rows = NDArray[np.bool_]
 
-_ROUNDS = 200
-_SEARCHES = 5
-# Rounds end when no row weight changes by more.
-_SETTLED = 5e-3
+_ROUNDS = 100
+_SEARCHES = 3
+# Rounds end when the bound rises by less than this, in nats.
+_RISE = 0.01
 # A trimmed fit needs this many rows for each function.
 _ROWS_PER_FUNCTION = 4
 _SUBSETS = 500
@@ -89,10 +89,9 @@ def _iterate(
     for _ in range(_SEARCHES):
         latest = best
         for _ in range(_ROUNDS):
-            noise = reweigh(latest)
-            settled = np.max(np.abs(noise.weights - latest.noise.weights)) < _SETTLED
-            latest = solve(noise, latest.result)
-            if settled:
+            before, latest = latest, solve(reweigh(latest), latest.result)
+            if latest.bound < before.bound + _RISE:
+                latest = max(before, latest, key=lambda found: found.bound)
                 break
         # Rows have been weighed for one local maximum: another may be better now.
         searched = solve(latest.noise)

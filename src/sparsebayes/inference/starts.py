@@ -39,8 +39,6 @@ _PATIENCE = 40
 # when it holds this many functions more than twice as many.
 _SMALL_MODEL = 20
 _SPARE = 10
-# Where functions pay for their entry, the start from nothing may use up this share of the rows instead.
-_SHARE = 0.25
 # The start from the whole dictionary is made up to this many functions (its cost is cubic in them); functions enter it
 # as far as they are linearly independent, leave when not relevant and this weakly determined, and it ends when no log
 # precision changes by more.
@@ -95,11 +93,14 @@ class SizeLimit:
 
         Where functions have to pay for their entry, the model falls short by being too small, and grows through places
         where every single function is worth less than its cost: such a start is made wherever the noise found is
-        higher than it would be held, and may use up a share of the rows.
+        higher than it would be held, and may hold N/(2 log M) functions more, about as many as greedy selection can
+        tell from noise.
         """
-        if best.problem.inclusion_cost > 0.0:
-            return cls(noise_variance * best.beta < 1.0, _SHARE * best.problem.n_effective)
-        return cls(best.size <= _SMALL_MODEL, 2 * best.size + _SPARE)
+        allowed, problem = 2 * best.size + _SPARE, best.problem
+        if problem.inclusion_cost > 0.0:
+            found = problem.n_effective / (2.0 * float(np.log(problem.n_functions)))
+            return cls(noise_variance * best.beta < 1.0, allowed + found)
+        return cls(best.size <= _SMALL_MODEL, allowed)
 
     def over(self, state: State, n_iter: int) -> bool:
         """Whether to end the held phase now."""

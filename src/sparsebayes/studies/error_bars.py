@@ -24,7 +24,7 @@ def main(path: str) -> None:
     y = np.sinc(x / np.pi) + 0.1 * rng.standard_normal(len(x))
     model = RVR(gamma=1 / 2**2).fit(x[:, None], y)
     grid = np.linspace(-18, 18, 800)[:, None]
-    _, ax = pyplot.subplots(figsize=(8, 4.2), layout="constrained")
+    figure, ax = pyplot.subplots(figsize=(8, 4.2), layout="constrained")
     ax.plot(x, y, ".", color="#555555", markersize=4, label="data")
     ax.plot(grid, model.predict(grid), color="black", linewidth=1.5, label="mean, the same for all")
     for kind, colour, label in _KINDS:
@@ -35,7 +35,7 @@ def main(path: str) -> None:
     ax.set_xlabel("x")
     ax.set_ylabel("y, with 95 % intervals of a new observation")
     ax.legend(frameon=False, fontsize="small", loc="upper left")
-    ax.figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from sparsebayes import RVR, datasets
+from sparsebayes.inference import Certificate
 
 Array = NDArray[np.float64]
 
@@ -72,9 +73,14 @@ def best_model(X: Array, t: Array) -> RVR:
     """The width with the largest objective and, there, the noise with the larger evidence: Gaussian or Student's t."""
     median = float(np.median(pdist(X[:500])))
     models = [RVR(gamma=1.0 / (width * median) ** 2, support="conservative").fit(X, t) for width in _WIDTHS]
-    best = max(models, key=lambda model: model.certificate_.objective)
+    best = max(models, key=lambda model: one_certificate(model.certificate_).objective)
     heavy = RVR(gamma=best.gamma, support="conservative", likelihood="student-t").fit(X, t)
     return max(best, heavy, key=lambda model: model.log_marginal_likelihood_)
+
+
+def one_certificate(certificate: Certificate | list[Certificate]) -> Certificate:
+    """The certificate of a model with one target."""
+    return certificate[0] if isinstance(certificate, list) else certificate
 
 
 def _covered(model: RVR, X: Array, t: Array, kind: str) -> float:

@@ -90,7 +90,7 @@ def _gaussian(est: Any, posterior: GaussianPosterior, values: Array, y: Array, w
     alpha = np.atleast_2d(est.alpha_)[0]
     alpha, noise = alpha[np.isfinite(alpha)], posterior.noise_variance
     B = weights / noise
-    covariance = np.linalg.inv(Phi.T @ (B[:, None] * Phi) + np.diag(alpha))
+    covariance: Array = np.linalg.inv(Phi.T @ (B[:, None] * Phi) + np.diag(alpha)).astype(np.float64)
     mean = covariance @ (Phi.T @ (B * t))
 
     def evidence(log_parameters: Array) -> float:
@@ -124,7 +124,7 @@ def _laplace(est: Any, posterior: Any, values: Array, y: NDArray[Any], weights: 
     alpha = est.alpha_[np.isfinite(est.alpha_)]
     flat = columns.reshape(-1, len(alpha))
     precision = flat.T @ np.einsum("nkl,nla->nka", curvature, columns).reshape(-1, len(alpha)) + np.diag(alpha)
-    covariance = np.linalg.inv(precision)
+    covariance: Array = np.linalg.inv(precision).astype(np.float64)
     uphill = flat.T @ gradient.ravel() - alpha * posterior.mean
     mean = posterior.mean + covariance @ uphill  # one Newton step: none is left at the mode
     _, log_det = np.linalg.slogdet(precision)
