@@ -16,6 +16,7 @@ outside:
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -44,14 +45,22 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
     if settings.noise_variance is not None or problem.inclusion_cost > 0.0 or not _suspicious(active):
         return result
     problem = active.problem  # with the functions that were generated on the way, so that no more are needed
-    settings = replace(settings, grow=None)
+    settings = replace(settings, grow=None, observe=None)
+    solver = copy.copy(solver)
+    solver.callback = None  # it has seen the search that the user asked for
     rule = SupportRule.named("conservative", int(np.sum(problem.eligible)), problem.n_targets)
     careful = run(problem.priced(rule.cost), solver, settings, rng).active
     if _suspicious(careful) or careful.objective() <= active.evidence() - rule.cost * active.size:
         return result
     held = run(problem, solver, replace(settings, noise_variance=1.0 / careful.beta), rng)
     status = Status.NOISE_HELD if held.status.converged else held.status
-    return replace(held, status=status, certificate=replace(held.certificate, noise_degenerate=True))
+    after = 1 + max((record.start for record in result.history), default=-1)
+    return replace(
+        held,
+        status=status,
+        certificate=replace(held.certificate, noise_degenerate=True, start=after + held.certificate.start),
+        history=result.history + [replace(record, start=after + record.start) for record in held.history],
+    )
 
 
 def _suspicious(active: Active) -> bool:
