@@ -339,7 +339,6 @@ def test_set_output_is_of_no_concern(estimator):
         assert isinstance(clone(estimator).fit(frame, y).predict(frame), np.ndarray)
 
 
-@pytest.mark.filterwarnings("ignore:Stopped where rounding")
 @one_of_each
 def test_sample_weight_is_routed(estimator):
     X, y = data_for(estimator)

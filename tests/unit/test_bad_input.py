@@ -318,7 +318,6 @@ def test_two_rows(estimator):
     fitted(estimator, X[:2], [0, 1])
 
 
-@pytest.mark.filterwarnings("ignore:Stopped where rounding")
 @each
 def test_more_columns_than_rows(estimator):
     wide = np.random.default_rng(1).standard_normal((N, 200))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sparsebayes.estimators.dictionary import Dictionary, Kept
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import Result
-from sparsebayes.inference.laplace import LaplaceProblem
+from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.run import run
 from sparsebayes.inference.support import Support, SupportRule
 from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
@@ -48,7 +48,7 @@ def fit_classification(
     results = []
     for likelihood in _likelihoods(labels, n_classes, task.weights, joint):
         rule = task.rule(np.tile(eligible, likelihood.shape[1]))
-        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, rule.cost)
+        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, dictionary.stand_in, rule.cost)
         results.append(run(problem, task.solver, task.settings(), task.generator()))
     warn_unconverged([result.status for result in results])
     return _collect(task, dictionary, results, rule)

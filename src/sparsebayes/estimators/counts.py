@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets
 from sparsebayes.estimators.task import Task, warn_unconverged
-from sparsebayes.inference.laplace import LaplaceProblem
+from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.run import run
 from sparsebayes.inference.support import Support
 from sparsebayes.likelihood import Poisson
@@ -27,7 +27,7 @@ def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> Regressi
     results = []
     for counts, offset in zip(targets.y.T, offsets, strict=True):
         likelihood = Poisson(np.ascontiguousarray(counts), task.weights, offset)
-        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, rule.cost)
+        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, dictionary.stand_in, rule.cost)
         results.append(run(problem, task.solver, task.settings(), task.generator()))
     warn_unconverged([result.status for result in results])
     kept = dictionary.keep({i for result in results for i in result.active.indices}, task.X.shape[1])

@@ -34,6 +34,13 @@ _RANGE = 1e130
 # Entries of a kernel matrix from which on compressing it is tried, and the error that it may have in the search.
 _WORTH_IT = 500_000
 _REMAINDER = 1e-5
+# Up to this many entries the certificate is computed from the kernel itself.  Beyond, that would cost more than the
+# fit: the compression is made so close instead that its bounded error is below what the certificate resolves, as far
+# as memory allows.
+_RECOMPUTED = 30_000_000
+_CLOSE_REMAINDER = 1e-9
+_CLOSE_ROWS = 400_000
+_HUGE_REMAINDER = 1e-6
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ class Dictionary:
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         stand_in = None if functions is None else _compress(functions, X)
         if functions is not None and stand_in is not None:
-            design = LazyDesign(functions, X)
+            design = LazyDesign(functions, X) if X.shape[0] * len(functions) <= _RECOMPUTED else stand_in
         else:
             with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
                 design = as_design(X) if functions is None else _evaluate(functions, X)
@@ -111,7 +118,10 @@ class Dictionary:
         if not fit_intercept:
             return cls(design, functions, basis, m, None, stand_in)
         with_bias = None if stand_in is None else with_columns(stand_in, np.ones((n, 1)))
-        return cls(design.extend(DenseDesign(np.ones((n, 1)))), functions, basis, m, m, with_bias)
+        whole = (
+            with_bias if with_bias is not None and design is stand_in else design.extend(DenseDesign(np.ones((n, 1))))
+        )
+        return cls(whole, functions, basis, m, m, with_bias)
 
     @property
     def eligible(self) -> NDArray[np.bool_]:
@@ -205,7 +215,10 @@ def _compress(functions: Functions, X: Array) -> CompressedDesign | None:
     n = X.shape[0]
     if not isinstance(functions, KernelFunctions) or not functions.compressible or n * len(functions) < _WORTH_IT:
         return None
-    return compress_kernel(functions, X, _REMAINDER, min(n, len(functions)) // 2)
+    tolerance = _REMAINDER
+    if n * len(functions) > _RECOMPUTED:
+        tolerance = _CLOSE_REMAINDER if n + len(functions) <= _CLOSE_ROWS else _HUGE_REMAINDER
+    return compress_kernel(functions, X, tolerance, min(n, len(functions)) // 2)
 
 
 def _check_range(design: Design) -> None:

@@ -104,7 +104,8 @@ def document(*sections: str) -> Callable[[T], T]:
         absent = _REGRESSION if issubclass(cls, ClassifierMixin) else _CLASSIFICATION
         heading = "" if "Parameters\n" in own else "\n    Parameters\n    ----------"
         text = "\n".join(_without(section, absent) for section in sections)
-        cls.__doc__ = f"{own.rstrip()}\n{heading}{text.lstrip() if not heading else text}\n{notes}{rest}"
+        body = f"{heading}{text}" if heading else text.lstrip("\n")
+        cls.__doc__ = f"{own.rstrip()}\n{body}\n{notes}{rest}"
         return cls
 
     return insert

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from sparsebayes.basis import Basis, Functions
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
+from sparsebayes.estimators.summary import Described
 from sparsebayes.estimators.support_report import SupportReport, make_report, name_functions
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, choose, resolve_solver
@@ -23,7 +24,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-class Inputs(BaseEstimator, ABC):
+class Inputs(Described, BaseEstimator, ABC):
     """Validation of X, and the way from X to functions and back."""
 
     fit_intercept: bool

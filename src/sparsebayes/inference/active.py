@@ -165,6 +165,14 @@ class ActiveSet(Active):
             movable[self.indices] = True
         return Statistics(alpha, s, q2, movable)
 
+    def statistics_outside(self) -> Statistics:
+        """Statistics of all functions of the problem of which the present one is a part."""
+        parent = self.problem.parent
+        if parent is None:
+            return self.statistics()
+        whole = ActiveSet.from_model(parent, self.problem.lift(self.indices), self.alpha, self.beta)
+        return whole.statistics()
+
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
         if self.size == 0:
@@ -186,6 +194,24 @@ class ActiveSet(Active):
         else:
             self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
         self.updates = 0
+
+    def doubtful(self, i: int) -> bool:
+        """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
+        return self.fragile or bool(self.S[i] < self.beta * self.problem.sqnorms[i] / _COLLINEAR)
+
+    def measured_gain(self, i: int, alpha: float) -> float:
+        """What giving function i this precision (infinity takes it out) really gains."""
+        if i not in self.indices:
+            trial = self.copy()
+            trial._append(i, alpha)
+            return trial.evidence(trial.posterior()) - self.evidence() - self.problem.inclusion_cost
+        j = self.indices.index(i)
+        others = np.arange(self.size) != j
+        stays = others | np.isfinite(alpha)
+        changed = np.where(others, self.alpha, alpha)[stays]
+        post = SmallPosterior.solve(self.R[:, stays], self.z, self.rest, changed, self.beta)
+        spared = self.problem.inclusion_cost * (self.size - len(changed))
+        return self.evidence(post, changed) - self.evidence() + spared
 
     @property
     def fragile(self) -> bool:
@@ -300,6 +326,10 @@ class ActiveSet(Active):
             return 0
         self.set_hyperparameters(alpha, self.beta, post)
         return int(np.sum(changed))
+
+    def recondition(self) -> None:
+        """Refresh exactly."""
+        self.refresh()
 
     def maintain(self) -> None:
         """Refresh exactly after many updates, or when they have drifted."""

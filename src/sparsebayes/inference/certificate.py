@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsebayes.design import CompressedDesign
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.noise import NoiseProfile, noise_floor
-from sparsebayes.inference.sequential import score
+from sparsebayes.inference.sequential import score, verify
 
 # The noise is degenerate when hardly a row is left to estimate it from.
 _DEGENERATE = 0.05
@@ -45,6 +46,9 @@ class Certificate:
         Of the posterior precision scaled to unit diagonal.
     noise_degenerate : bool
         Whether the noise is at its floor, or the functions use up nearly all rows.
+    compression_error : float
+        Bound on the error of the entries of the dictionary that all of this was computed from; zero where that was the
+        dictionary itself.
     start : int
         Which start won (0: the paper's schedule).
     tol : float
@@ -65,6 +69,7 @@ class Certificate:
     noise_degenerate: bool
     start: int
     tol: float
+    compression_error: float = 0.0
 
     @property
     def converged(self) -> bool:
@@ -82,9 +87,14 @@ def certify(
     found = active.statistics()
     scores = score(active, found)
     scores.gain[list(refused)] = 0.0
+    promised = scores.gain > tol
+    verify(active, scores, tol)
+    rounding = promised & (scores.gain == 0.0)
     inside = scores.in_model
     log_evidence = active.evidence()
-    theta = np.where(found.movable & ~inside, found.q2 / np.where(found.s > 0.0, found.s, 1.0) - 1.0, -np.inf)
+    theta = np.where(
+        found.movable & ~inside & ~rounding, found.q2 / np.where(found.s > 0.0, found.s, 1.0) - 1.0, -np.inf
+    )
     excluded = int(np.argmax(theta)) if np.any(np.isfinite(theta)) else -1
     with np.errstate(invalid="ignore", divide="ignore"):
         shift = np.where(inside, np.abs(np.log(scores.best) - np.log(scores.alpha)), -1.0)
@@ -105,7 +115,13 @@ def certify(
         noise_degenerate=degenerate,
         start=start,
         tol=tol,
+        compression_error=_compression_error(active),
     )
+
+
+def _compression_error(active: Active) -> float:
+    design = active.problem.design
+    return design.error if isinstance(design, CompressedDesign) else 0.0
 
 
 def _noise(active: Active) -> tuple[float, float, bool]:
@@ -116,4 +132,4 @@ def _noise(active: Active) -> tuple[float, float, bool]:
     _, best = profile.maximum(here, -float(np.log(noise_floor(active))))
     left = active.problem.n_effective - float(np.sum(active.well_determined))
     degenerate = 1.0 / active.beta <= 1.01 * noise_floor(active) or left < _DEGENERATE * active.problem.n_effective
-    return abs(profile.slope(here)), best - profile.evidence(here), degenerate
+    return float(abs(profile.slope(here))), float(best - profile.evidence(here)), bool(degenerate)

@@ -43,10 +43,13 @@ class Active(ABC):
         """Number of functions in the model."""
         return len(self.indices)
 
-    @property
-    def fragile(self) -> bool:
-        """Whether the functions are so nearly dependent that a predicted gain may be rounding."""
+    def doubtful(self, i: int) -> bool:
+        """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
         return False
+
+    def measured_gain(self, i: int, alpha: float) -> float:
+        """What giving function i this precision really gains, by computing the evidence of that model."""
+        raise NotImplementedError("gains are measured where they can be doubtful")
 
     @abstractmethod
     def evidence(self) -> float:
@@ -63,6 +66,14 @@ class Active(ABC):
     @abstractmethod
     def statistics(self) -> Statistics:
         """Statistics of all functions."""
+
+    @abstractmethod
+    def statistics_outside(self) -> Statistics:
+        """Statistics of all functions of the problem of which the present one is a part."""
+
+    @abstractmethod
+    def extend(self, problem: Any) -> None:
+        """Continue on a larger dictionary whose first columns are the present ones."""
 
     @abstractmethod
     def leave_one_out(self) -> tuple[Array, Array]:
@@ -87,6 +98,18 @@ class Active(ABC):
     @abstractmethod
     def sweep(self, tol: float) -> int:
         """Re-estimate together all precisions that gain more than ``tol``; return how many were changed."""
+
+    def recondition(self) -> None:
+        """Compute again what a move on nearly dependent functions may have spoilt."""
+        return
+
+    def relax(self, tol: float) -> int:
+        """Re-estimate all precisions roughly; a sweep unless there is something cheaper."""
+        return self.sweep(tol)
+
+    def add_together(self, functions: list[int], alpha: Array) -> bool:
+        """Add several functions at once, if that raises the objective."""
+        return False
 
     @abstractmethod
     def maintain(self) -> None:

@@ -43,6 +43,7 @@ class State:
     refused: set[int] = field(default_factory=set)
     stale: set[int] = field(default_factory=set)
     settled: bool = False
+    swept: bool = False
     batch: int = 0
     batch_floor: float = 0.0
 

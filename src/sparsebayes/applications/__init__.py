@@ -1,0 +1,5 @@
+"""What sparse Bayesian models are good for beyond regression and classification."""
+
+from .approximation import sparsify
+
+__all__ = ["sparsify"]
