@@ -24,6 +24,19 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
+# What a fit leaves beside its public results.
+_LEARNED = (
+    "_functions",
+    "_posteriors",
+    "_supports",
+    "_rule",
+    "_training",
+    "_kernel",
+    "_scores",
+    "_score_counts",
+)
+
+
 class Inputs(Described, BaseEstimator, ABC):
     """Validation of X, and the way from X to functions and back."""
 
@@ -93,8 +106,7 @@ class Inputs(Described, BaseEstimator, ABC):
     def _forget(self) -> None:
         """Drop what an earlier fit left, so that a failed fit leaves nothing that could predict."""
         learned = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
-        kept = [name for name in vars(self) if name.startswith("_") and not name.startswith("__")]
-        for name in (*learned, *kept):
+        for name in (*learned, *_LEARNED):
             if name in vars(self):
                 delattr(self, name)
 

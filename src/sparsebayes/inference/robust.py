@@ -25,8 +25,8 @@ Rows = NDArray[np.bool_]
 
 _ROUNDS = 100
 _SEARCHES = 3
-# Rounds end when the bound rises by less than this, in nats.
-_RISE = 0.01
+# Rounds end when no row weight changes by more; the bound itself has plateaus on the way.
+_SETTLED = 5e-3
 # A trimmed fit needs this many rows for each function.
 _ROWS_PER_FUNCTION = 4
 _SUBSETS = 500
@@ -90,8 +90,7 @@ def _iterate(
         latest = best
         for _ in range(_ROUNDS):
             before, latest = latest, solve(reweigh(latest), latest.result)
-            if latest.bound < before.bound + _RISE:
-                latest = max(before, latest, key=lambda found: found.bound)
+            if np.max(np.abs(latest.noise.weights - before.noise.weights)) < _SETTLED:
                 break
         # Rows have been weighed for one local maximum: another may be better now.
         searched = solve(latest.noise)
