@@ -64,6 +64,17 @@ class Kept:
     functions: Functions | None
     place: dict[int, int]
 
+    @property
+    def columns(self) -> Index:
+        """Columns of the dictionary, in the order of the kept functions."""
+        return np.array(sorted(self.place, key=self.place.__getitem__), dtype=np.intp)
+
+    def order(self, indices: list[int]) -> tuple[Index, Index]:
+        """Places of some columns among the kept functions, sorted, and the order that sorts the columns so."""
+        where = np.array([self.place[i] for i in indices], dtype=np.intp)
+        order = np.argsort(where)
+        return where[order], order
+
 
 @dataclass(frozen=True)
 class Dictionary:

@@ -14,12 +14,27 @@ from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, i
 from sparsebayes.estimators.kernels import resolve_kernel
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.summary import Described
+from sparsebayes.estimators.support_report import SupportReport, make_report, name_functions
 from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, resolve_solver
+from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, choose, resolve_solver
 from sparsebayes.inference import Solver
+from sparsebayes.inference.support import SUPPORTS, Support, SupportRule
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+
+# What a fit leaves beside its public results.
+_LEARNED = (
+    "_functions",
+    "_posteriors",
+    "_supports",
+    "_rule",
+    "_training",
+    "_kernel",
+    "_scores",
+    "_score_counts",
+)
 
 
 class Inputs(Described, Portable, ABC):
@@ -27,15 +42,20 @@ class Inputs(Described, Portable, ABC):
 
     fit_intercept: bool
     solver: str | Solver
+    support: str
     tol: float
     max_iter: int
     random_state: int | np.random.RandomState | None
     verbose: int
     coef_: Array
     n_features_in_: int
+    relevance_: Index
     _functions: Functions | None
     # Whether ``relevance_`` counts training rows, and kept functions are in their order.
     _by_row: ClassVar[bool] = False
+    _posteriors: Any
+    _supports: list[Support]
+    _rule: SupportRule
 
     @abstractmethod
     def _make_basis(self, X: Any, weights: Array) -> Basis | None:
@@ -59,6 +79,7 @@ class Inputs(Described, Portable, ABC):
         """Settings checked, rows of weight zero dropped, dictionary built: task, dictionary, targets, rows kept."""
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter, integer=True)
+        choose("support", self.support, SUPPORTS)
         solver = resolve_solver(self.solver)
         solver.check()
         given = check_weights(sample_weight, X.shape[0])
@@ -75,7 +96,17 @@ class Inputs(Described, Portable, ABC):
             by_row=self._by_row,
             compress=solver.working_sets,
         )
-        task = Task(X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
+        task = Task(
+            X,
+            weights,
+            self.fit_intercept,
+            solver,
+            self.tol,
+            self.max_iter,
+            self.random_state,
+            self.verbose,
+            self.support,
+        )
         return task, dictionary, y, rows
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -84,7 +115,7 @@ class Inputs(Described, Portable, ABC):
     def _forget(self) -> None:
         """Drop what an earlier fit left, so that a failed fit leaves nothing that could predict."""
         learned = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
-        for name in (*learned, "_functions", "_posteriors"):
+        for name in (*learned, *_LEARNED):
             if name in vars(self):
                 delattr(self, name)
 
@@ -104,6 +135,22 @@ class Inputs(Described, Portable, ABC):
         """Values of the kept functions on new rows."""
         check_is_fitted(self)
         return evaluate_kept(self._functions, self._check_new(X), None)
+
+    @abstractmethod
+    def _output_labels(self) -> list[list[Any]]:
+        """Target or class of every weight of every posterior."""
+
+    def support_report(self) -> SupportReport:
+        """What can be said of each kept function: evidence lost without it, signal-to-noise ratio, sign probability.
+
+        Returns
+        -------
+        SupportReport
+            A table: printable, and a pandas DataFrame by ``to_frame()``.
+        """
+        check_is_fitted(self)
+        names = name_functions(self.relevance_, self.relevance_functions_)
+        return make_report(self._output_labels(), self._posteriors, self._supports, names, self._rule)
 
     def _centres(self, n_kept: int) -> Array:
         """Centres of the kept functions without the intercept, NaN for a function that has none."""

@@ -22,7 +22,8 @@ from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specificatio
 from sparsebayes.basis.base import _KINDS, Joined
 from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.inference import Certificate, Record, Status
-from sparsebayes.posterior import ClassPosterior, GaussianPosterior
+from sparsebayes.inference.support import Support, SupportRule
+from sparsebayes.posterior import ClassPosterior, GaussianPosterior, PoissonPosterior, TrainingRows
 
 from .arrays import decode_array, encode_array
 from .errors import ModelFileError
@@ -33,7 +34,17 @@ ESTIMATORS: dict[str, type[BaseEstimator]] = {
 SOLVERS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in inference.SOLVERS.values()}
 ENUMS: dict[str, type[Enum]] = {cls.__name__: cls for cls in (Status,)}
 DATACLASSES: dict[str, type[Any]] = {
-    cls.__name__: cls for cls in (Record, Certificate, GaussianPosterior, ClassPosterior)
+    cls.__name__: cls
+    for cls in (
+        Record,
+        Certificate,
+        GaussianPosterior,
+        ClassPosterior,
+        PoissonPosterior,
+        Support,
+        SupportRule,
+        TrainingRows,
+    )
 }
 
 # Keys of a dict; class weights, for one, are by label.

@@ -199,13 +199,14 @@ class ActiveSet(Active):
         if i not in self.indices:
             trial = self.copy()
             trial._append(i, alpha)
-            return trial.evidence(trial.posterior()) - self.evidence()
+            return trial.evidence(trial.posterior()) - self.evidence() - self.problem.inclusion_cost
         j = self.indices.index(i)
         others = np.arange(self.size) != j
         stays = others | np.isfinite(alpha)
         changed = np.where(others, self.alpha, alpha)[stays]
         post = SmallPosterior.solve(self.R[:, stays], self.z, self.rest, changed, self.beta)
-        return self.evidence(post, changed) - self.evidence()
+        spared = self.problem.inclusion_cost * (self.size - len(changed))
+        return self.evidence(post, changed) - self.evidence() + spared
 
     @property
     def fragile(self) -> bool:
@@ -322,7 +323,7 @@ class ActiveSet(Active):
         Over the active set s and q follow from the posterior, so this costs one small factorisation.
         """
         s, q2 = self.leave_one_out()
-        best, gain = best_moves(self.alpha, s, q2, self.problem.n_targets)
+        best, gain = best_moves(self.alpha, s, q2, self.problem.n_targets, self.problem.inclusion_cost)
         changed = (gain > tol) & np.isfinite(best)
         if np.sum(changed) < 2:
             return 0

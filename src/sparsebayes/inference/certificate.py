@@ -110,7 +110,7 @@ def certify(
     gradient, noise_gain, degenerate = _noise(active, hyperpriors) if learn_noise else (0.0, 0.0, False)
     return Certificate(
         log_evidence=log_evidence,
-        objective=log_evidence + hyperpriors.log_prior(active, noise=learn_noise),
+        objective=log_evidence + active.log_prior() + hyperpriors.log_prior(active, noise=learn_noise),
         excluded_theta=float(theta[excluded]) if excluded >= 0 else -1.0,
         excluded_function=excluded,
         excluded_gain=float(np.max(scores.gain[~inside], initial=0.0)),

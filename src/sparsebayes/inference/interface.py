@@ -75,6 +75,14 @@ class Active(ABC):
     def evidence(self) -> float:
         """Log evidence."""
 
+    def log_prior(self) -> float:
+        """Log prior of the support, up to a constant: every function costs the same."""
+        return -self.problem.inclusion_cost * self.size
+
+    def objective(self) -> float:
+        """What is maximised: log evidence and log prior."""
+        return self.evidence() + self.log_prior()
+
     @abstractmethod
     def statistics(self) -> Statistics:
         """Statistics of all functions."""

@@ -186,6 +186,7 @@ class LaplaceActive(Active):
         start = np.append(self.mean, 0.0)
         found = self.statistics()
         slope = 0.5 * float(found.q2[i] - found.s[i])
+        at_least += self.problem.inclusion_cost
         for factor in _WEAKER:
             if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least):
                 return True
@@ -194,9 +195,10 @@ class LaplaceActive(Active):
         return False
 
     def add_together(self, functions: list[int], alpha: Array) -> bool:
-        """Add several functions at once, if that raises the evidence."""
+        """Add several functions at once, if that raises the objective."""
         start = np.append(self.mean, np.zeros(len(functions)))
-        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start)
+        costs = len(functions) * self.problem.inclusion_cost
+        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start, costs)
 
     def relax(self, tol: float) -> int:
         """Move all precisions towards the maxima of their predicted gains, as long as that gains more than ``tol``.
@@ -227,7 +229,8 @@ class LaplaceActive(Active):
 
     def delete(self, j: int) -> bool:
         """Take the j-th function out."""
-        return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j))
+        spared = -self.problem.inclusion_cost
+        return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j), spared)
 
     def sweep(self, tol: float) -> int:
         r"""Climb over all :math:`\log\alpha` together, by a quasi-Newton method on the exact gradient.

@@ -37,6 +37,8 @@ class LaplaceProblem:
         Column of the constant function.
     stand_in : CompressedDesign, optional
         A design of low rank that may stand in for ``design`` while the search goes on.
+    inclusion_cost : float
+        Log prior odds against a function, in nats.
     parent, members : LaplaceProblem, ndarray of int, optional
         The problem of which this is a part, and its columns there.
     """
@@ -46,6 +48,7 @@ class LaplaceProblem:
     candidates: NDArray[np.bool_]
     bias: int | None = None
     stand_in: CompressedDesign | None = None
+    inclusion_cost: float = 0.0
     parent: LaplaceProblem | None = None
     members: Index | None = None
 

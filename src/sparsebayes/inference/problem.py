@@ -43,6 +43,11 @@ class Problem(Protocol):
         ...
 
     @property
+    def inclusion_cost(self) -> float:
+        """Log prior odds against a function, in nats; zero leaves the support to the evidence alone."""
+        ...
+
+    @property
     def sqnorms(self) -> Array:
         r"""Squared norms :math:`\phi_m^\top\mathbf W\phi_m`."""
         ...
@@ -119,6 +124,11 @@ class GaussianProblem:
         A design of low rank that may stand in for ``design`` while the search goes on.
     centres : ndarray of int, optional
         Row on which each of the first functions is centred, -1 where there is none.
+    inclusion_cost : float
+        Log prior odds against a function, in nats.
+    n_observations : float, optional
+        Number of observations in the sense of the evidence, where it is not the sum of the weights: a row whose noise
+        is known to be larger weighs less and is still one observation.
     """
 
     def __init__(
@@ -130,6 +140,8 @@ class GaussianProblem:
         bias: int | None = None,
         stand_in: CompressedDesign | None = None,
         centres: Index | None = None,
+        inclusion_cost: float = 0.0,
+        n_observations: float | None = None,
     ) -> None:
         self.design = design
         self.targets = targets
@@ -137,10 +149,11 @@ class GaussianProblem:
         self.bias = bias
         self.stand_in = stand_in
         self.centres = centres
+        self.inclusion_cost = inclusion_cost
         self.parent: Problem | None = None
         self.members: Index | None = None
         self.unexplained = 0.0
-        self.n_effective = float(np.sum(weights))
+        self.n_effective = float(np.sum(weights)) if n_observations is None else n_observations
         self._candidates = eligible
         self._root = np.sqrt(weights)[:, None]
         self.target = self._root * targets
@@ -209,6 +222,19 @@ class GaussianProblem:
         if self._sqnorms is None:
             self.correlate(np.zeros((len(self._root), 0)))
 
+    def priced(self, inclusion_cost: float) -> GaussianProblem:
+        """The same problem with another cost of a function."""
+        return self._variant(self.weights, inclusion_cost, self.n_effective)
+
+    def weighted(self, weights: Array, n_observations: float) -> GaussianProblem:
+        """The same problem with other row weights, which stand for this many observations."""
+        return self._variant(weights, self.inclusion_cost, n_observations)
+
+    def _variant(self, weights: Array, cost: float, n: float) -> GaussianProblem:
+        return GaussianProblem(
+            self.design, self.targets, weights, self._candidates, self.bias, self.stand_in, self.centres, cost, n
+        )
+
     # -- smaller problems with the same answer -------------------------------------------------------------
 
     def restrict(self, members: Index) -> GaussianProblem:
@@ -227,7 +253,7 @@ class GaussianProblem:
         bias = np.flatnonzero(members == self.bias)
         place = int(bias[0]) if len(bias) else None
         part = GaussianProblem(DenseDesign(values), self.targets, self.weights, self.eligible[members], place)
-        part.parent, part.members = self, members
+        part.parent, part.members, part.inclusion_cost = self, members, self.inclusion_cost
         part.unexplained, part.n_effective = self.unexplained, self.n_effective
         part._sqnorms, part._projection = self.sqnorms[members], self.projection[members]
         return part
@@ -249,7 +275,7 @@ class GaussianProblem:
         small = GaussianProblem(
             CompressedDesign(factor, right), targets, np.ones(len(factor)), self._candidates, self.bias
         )
-        small.parent, small.n_effective = self, self.n_effective
+        small.parent, small.n_effective, small.inclusion_cost = self, self.n_effective, self.inclusion_cost
         small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
         return small
 

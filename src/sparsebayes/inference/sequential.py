@@ -68,7 +68,7 @@ def score(active: Active, found: Statistics | None = None, hyperpriors: Hyperpri
     """Gain of the best move of every function (T&F eqs 18, 20, 21); candidates that may not enter gain nothing."""
     found = active.statistics() if found is None else found
     if hyperpriors.flat:
-        best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets)
+        best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets, active.problem.inclusion_cost)
     else:
         best, gain = hyperpriors.best_moves(active, found.alpha, found.s, found.q2)
     return Scores(found.alpha, best, np.where(found.movable, gain, 0.0))
@@ -354,7 +354,7 @@ class Sequential(Solver):
         """
         active = state.active
         s, q2 = active.leave_one_out()
-        brings = contribution(active.alpha, s, q2)
+        brings = contribution(active.alpha, s, q2) - active.problem.inclusion_cost
         for j in np.argsort(brings):
             i = active.indices[j]
             if brings[j] < _DOUBTFUL and i not in state.refused:
@@ -372,10 +372,10 @@ class Sequential(Solver):
         return None
 
     def _done(self, state: State, kind: str, function: int = -1, n_moves: int = 0, *, settled: bool = False) -> Info:
-        before, state.evidence = state.evidence, state.active.evidence()
+        before, state.evidence = state.objective, state.active.evidence()
         state.since_noise += n_moves
         state.stale |= state.refused
         state.refused.clear()
         state.settled = settled
         state.swept &= settled
-        return Info(kind, function, n_moves, state.evidence - before)
+        return Info(kind, function, n_moves, state.objective - before)

@@ -60,7 +60,7 @@ class State:
     @property
     def objective(self) -> float:
         """What the solver maximises, at this state."""
-        return self.evidence
+        return self.evidence + self.active.log_prior()
 
     @property
     def n_active(self) -> int:

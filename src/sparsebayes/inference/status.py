@@ -17,6 +17,14 @@ class Status(Enum):
         "Converged, but the noise variance ran to its floor: the functions can reproduce the targets exactly, so the "
         "data do not determine the noise; fix noise_variance or use fewer functions."
     )
+    NOISE_UNDETERMINED = (
+        "Converged, but the functions use up nearly all rows, so that the data hardly determine the noise: fix "
+        "noise_variance, use fewer functions, or support='conservative'."
+    )
+    NOISE_HELD = (
+        "Converged with the noise held: learned with all functions it would have collapsed, so it was learned with "
+        "those that pass the conservative test; fix noise_variance, or use support='conservative', to choose yourself."
+    )
     STALLED = (
         "Stopped where rounding hides the remaining moves: the functions are nearly dependent at this noise level; use "
         "fewer or narrower functions, or fix a larger noise_variance."
