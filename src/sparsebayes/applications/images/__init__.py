@@ -1,0 +1,8 @@
+"""Images: compression by a dictionary, super-resolution, and recovery of wavelet-sparse images."""
+
+from sparsebayes.applications.images.code import SparseCode
+from sparsebayes.applications.images.compression import compress, decompress
+from sparsebayes.applications.images.pixels import psnr
+from sparsebayes.applications.images.superresolution import SuperResolution, super_resolve
+
+__all__ = ["SparseCode", "SuperResolution", "compress", "decompress", "psnr", "super_resolve"]

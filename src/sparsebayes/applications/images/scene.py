@@ -1,0 +1,164 @@
+r"""The evidence of a registration: low-resolution images with the scene marginalised out (Tipping & Bishop 2003).
+
+The scene is a Gaussian process.  Tipping & Bishop's covariance is one Gaussian; here it is one for every octave from a
+pixel of the high resolution up, all of the same variance,
+
+.. math:: k(d) = A \sum_i \exp(-d^2/r_i^2),\qquad r_i = 2^i r_0 ,
+
+which is about the scale-invariant spectrum of natural images: a single Gaussian would blame the blur for a spectrum that
+falls by itself.  A pixel sees the scene through a Gaussian of standard deviation :math:`\tau`.  Both being Gaussian, the
+high-resolution image integrates out in closed form and without a grid: two pixels that see places a distance d apart
+have the covariance
+
+.. math:: \kappa(d) = A \sum_i \frac{r_i^2}{r_i^2+4\tau^2}\exp\Big(\frac{-d^2}{r_i^2+4\tau^2}\Big) ,
+
+plus :math:`\sigma^2` for a pixel with itself.  The log evidence of a patch is that of a normal distribution, and its
+gradient in all parameters follows from :math:`\partial\mathcal L/\partial\mathbf C =
+\tfrac12(\mathbf a\mathbf a^\top - \mathbf C^{-1})` with :math:`\mathbf a = \mathbf C^{-1}\mathbf y`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, cholesky
+
+from sparsebayes.applications.images.pixels import Array
+from sparsebayes.applications.images.registration import Motion, rotation_slope
+
+# The largest scale of the scene's covariance, in pixels of the low resolution.
+_LARGEST = 8.0
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is known of the scene and of how it is seen; the unit is a pixel of the low resolution.
+
+    Attributes
+    ----------
+    variance : float
+        A, the variance per octave.
+    blur : float
+        τ, the standard deviation of the point spread.
+    noise : float
+        σ, the standard deviation of the noise.
+    finest : float
+        r₀, a pixel of the high resolution.
+    """
+
+    variance: float
+    blur: float
+    noise: float
+    finest: float
+
+    @property
+    def squared_scales(self) -> Array:
+        """The r_i²."""
+        octaves = int(np.ceil(np.log2(_LARGEST / self.finest)))
+        return (self.finest * 2.0 ** np.arange(octaves + 1)) ** 2
+
+    @property
+    def logarithms(self) -> Array:
+        """log A, log τ² and log σ², the parameters that are learned."""
+        return np.log([self.variance, self.blur**2, self.noise**2])
+
+    def at(self, logarithms: Array) -> Scene:
+        """The same scene with other parameters."""
+        variance, squared_blur, squared_noise = np.exp(logarithms)
+        return Scene(float(variance), float(np.sqrt(squared_blur)), float(np.sqrt(squared_noise)), self.finest)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Pixels of all images that see about the same part of the scene.
+
+    Attributes
+    ----------
+    image : (n,) array of int
+        Which image each pixel belongs to.
+    pixels : (n, 2) ndarray
+        Where in the image, relative to its centre.
+    values : (n,) ndarray
+        What they see, relative to the mean of the scene.
+    """
+
+    image: NDArray[np.intp]
+    pixels: Array
+    values: Array
+
+    def places(self, motion: Motion) -> Array:
+        """Where in the scene they look."""
+        angles = motion.angles[self.image]
+        cosine, sine = np.cos(angles), np.sin(angles)
+        turned = np.column_stack(
+            [
+                cosine * self.pixels[:, 0] - sine * self.pixels[:, 1],
+                sine * self.pixels[:, 0] + cosine * self.pixels[:, 1],
+            ]
+        )
+        return turned + motion.shifts[self.image]
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Derivatives of the log evidence."""
+
+    logarithms: Array
+    shifts: Array
+    angles: Array
+
+
+def log_evidence(patches: Sequence[Patch], motion: Motion, scene: Scene) -> tuple[float, Gradient]:
+    """Log evidence of patches taken as independent, and its gradient."""
+    total = 0.0
+    logarithms, shifts, angles = np.zeros(3), np.zeros_like(motion.shifts), np.zeros_like(motion.angles)
+    for patch in patches:
+        value, by_logarithms, by_place = _patch_evidence(patch, motion, scene)
+        total += value
+        logarithms += by_logarithms
+        np.add.at(shifts, patch.image, by_place)
+        for k in range(len(angles)):
+            mine = patch.image == k
+            angles[k] += np.sum(by_place[mine] * (patch.pixels[mine] @ rotation_slope(motion.angles[k]).T))
+    return total, Gradient(logarithms, shifts, angles)
+
+
+def _patch_evidence(patch: Patch, motion: Motion, scene: Scene) -> tuple[float, Array, Array]:
+    """Log evidence, its derivatives in log A, log τ², log σ², and in the place of every pixel."""
+    places = patch.places(motion)
+    n = len(places)
+    squares = np.sum(places**2, axis=1)
+    distances = np.maximum(squares[:, None] + squares - 2.0 * places @ places.T, 0.0)  # d²
+    covariance, slope, by_blur = _covariance(distances, scene)
+    noisy = covariance.copy()
+    noisy[np.diag_indices(n)] += scene.noise**2
+    factor = cholesky(noisy, lower=True, check_finite=False)
+    a = cho_solve((factor, True), patch.values, check_finite=False)
+    value = -0.5 * float(patch.values @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * n * np.log(2.0 * np.pi)
+    by_covariance = 0.5 * (a[:, None] * a - cho_solve((factor, True), np.eye(n), check_finite=False))
+    pull = by_covariance * slope
+    by_place = 4.0 * (np.sum(pull, axis=1)[:, None] * places - pull @ places)
+    by_logarithms = np.array(
+        [
+            np.sum(by_covariance * covariance),
+            np.sum(by_covariance * by_blur),
+            scene.noise**2 * np.trace(by_covariance),
+        ]
+    )
+    return value, by_logarithms, by_place
+
+
+def _covariance(distances: Array, scene: Scene) -> tuple[Array, Array, Array]:
+    """κ at squared distances, and its derivatives in d² and in log τ²."""
+    value, slope, by_blur = np.zeros_like(distances), np.zeros_like(distances), np.zeros_like(distances)
+    widening = 4.0 * scene.blur**2
+    for scale in scene.squared_scales:
+        wide = scale + widening
+        part = (scene.variance * scale / wide) * np.exp(-distances / wide)
+        value += part
+        slope -= part / wide
+        by_blur += part * ((distances / wide - 1.0) * (widening / wide))
+    return value, slope, by_blur

@@ -1,0 +1,204 @@
+"""Super-resolution: one sharp image from several blurred, shifted and rotated ones (Tipping & Bishop 2003)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import gaussian_filter
+from scipy.optimize import minimize
+
+from sparsebayes.applications.images.pixels import Array, as_image
+from sparsebayes.applications.images.posterior import posterior_mean
+from sparsebayes.applications.images.registration import Motion, centred_pixels, first_guess
+from sparsebayes.applications.images.scene import Patch, Scene, log_evidence
+from sparsebayes.basis.checks import check_count
+
+# Side of a patch, in pixels of the low resolution, and how many patches there are down and across.
+_PATCH = 6
+_PATCHES = 3
+# Patches stay this far from the edges, beyond which other images may not see.
+_MARGIN = 3
+_SMALLEST = 12
+# Where learning begins: the blur in pixels of the low resolution, the noise as a part of the images' deviation.
+_FIRST_BLUR = 0.4
+_FIRST_NOISE = 0.05
+# Limits of what is learned, as multiples of where it begins.
+_LIMIT = 1e4
+_LARGEST_SCALE = 16
+
+
+@dataclass(frozen=True)
+class SuperResolution:
+    """A sharp image, and what was learned on the way.
+
+    Attributes
+    ----------
+    image : ndarray, (scale · rows, scale · columns[, 3])
+        Posterior mean of the scene in the frame of the first image, in its units, not clipped to their range.
+    shifts : (K, 2) ndarray
+        Shift of every image against the first, down and to the right, in pixels of the low resolution.
+    angles : (K,) ndarray
+        Rotation of every image about its centre, in radians.
+    blur : float
+        Standard deviation of the point spread, in pixels of the low resolution.
+    noise : float
+        Standard deviation of the noise, in units of the images.
+    log_evidence : float
+        Log evidence of the patches.
+    n_iter : int
+        Iterations of the registration.
+    """
+
+    image: Array
+    shifts: Array
+    angles: Array
+    blur: float
+    noise: float
+    log_evidence: float
+    n_iter: int
+
+
+def super_resolve(images: Sequence[ArrayLike] | NDArray[np.float64], scale: int = 4, *, max_iter: int = 60) -> SuperResolution:
+    r"""Combine images of one scene into one of higher resolution.
+
+    The scene is a Gaussian process seen by every image after a shift and a rotation through one Gaussian blur, with
+    noise.  Shifts, rotations, blur, noise and the variance of the scene maximise the marginal likelihood of patches,
+    in which the high-resolution image is integrated out; the image itself is then its posterior mean, computed for all
+    pixels together by conjugate gradients.
+
+    Parameters
+    ----------
+    images : sequence of (rows, columns) or (rows, columns, 3) arrays
+        At least two images of one shape; the first defines the frame.  Colour images are registered by their
+        luminance.
+    scale : int
+        How many times more rows and columns.
+    max_iter : int
+        Largest number of iterations of the registration.
+
+    Returns
+    -------
+    SuperResolution
+        The image is its ``image``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsebayes.applications import super_resolve
+    >>> rng = np.random.default_rng(0)
+    >>> rows, columns = np.mgrid[:16, :20] / 3.0
+    >>> def look(down, right):
+    ...     return np.sin(rows + down / 3) * np.cos(columns + right / 3) + 0.01 * rng.standard_normal(rows.shape)
+    >>> result = super_resolve([look(0, 0), look(0.5, 0.2), look(-0.3, 0.6)], scale=2)
+    >>> result.image.shape
+    (32, 40)
+    >>> bool(np.all(np.abs(result.shifts[1] - [0.5, 0.2]) < 0.1))
+    True
+    """
+    stack = _check_images(images)
+    scale = check_count("scale", scale)
+    if scale > _LARGEST_SCALE:
+        raise ValueError(f"scale={scale}; expected at most {_LARGEST_SCALE}")
+    max_iter = check_count("max_iter", max_iter)
+    grey = stack if stack.ndim == 3 else stack.mean(axis=3)
+    deviation = float(np.std(grey[0]))
+    if deviation == 0.0:
+        raise ValueError("images[0] is constant; expected an image with structure to register the others by")
+    grey = (grey - np.mean(grey)) / deviation
+    guess = first_guess(list(grey))
+    begin = Scene(variance=0.2, blur=_FIRST_BLUR, noise=_FIRST_NOISE, finest=1.0 / scale)
+    motion, scene, value, n_iter = _register(_patches(grey, guess), guess, begin, max_iter)
+    image = _sharpen(stack, motion, scene, scale)
+    return SuperResolution(image, motion.shifts, motion.angles, scene.blur, scene.noise * deviation, value, n_iter)
+
+
+def _check_images(images: Sequence[ArrayLike] | NDArray[np.float64]) -> Array:
+    arrays = [as_image(image, f"images[{k}]") for k, image in enumerate(images)]
+    if len(arrays) < 2:
+        raise ValueError(f"images has {len(arrays)} image(s); expected at least two of one scene")
+    shapes = sorted({array.shape for array in arrays})
+    if len(shapes) > 1:
+        raise ValueError(f"images have shapes {shapes}; expected one common shape: crop them first")
+    if min(shapes[0][:2]) < _SMALLEST:
+        raise ValueError(f"images have shape {shapes[0]}; expected at least {_SMALLEST} rows and columns")
+    return np.stack(arrays).astype(np.float64)
+
+
+def _patches(images: Array, motion: Motion) -> list[Patch]:
+    """Patches spread over the scene, each where its part of the first image has most structure."""
+    shape = images.shape[1:]
+    pixels = centred_pixels(shape)
+    reach = 0.5 * (_PATCH - 1) + 0.5
+    patches = []
+    for centre in _centres(images[0]):
+        image, inside = [], []
+        for k in range(len(images)):
+            near = np.flatnonzero(np.all(np.abs(motion.places(k, pixels) - centre) <= reach, axis=1))
+            image.append(np.full(near.size, k, dtype=np.intp))
+            inside.append(near)
+        which, near = np.concatenate(image), np.concatenate(inside)
+        patches.append(Patch(which, pixels[near], images.reshape(len(images), -1)[which, near]))
+    return patches
+
+
+def _centres(image: Array) -> list[Array]:
+    """In each cell of a coarse grid the place where the image changes most in its least changing direction."""
+    down, right = np.gradient(gaussian_filter(image, 0.7))
+    window = 0.35 * _PATCH
+    dd, rr, dr = (gaussian_filter(product, window) for product in (down * down, right * right, down * right))
+    structure = 0.5 * (dd + rr) - np.sqrt(0.25 * (dd - rr) ** 2 + dr**2)
+    limits = [_cuts(length) for length in image.shape]
+    centres = []
+    for rows in limits[0]:
+        for columns in limits[1]:
+            cell = structure[rows, columns]
+            row, column = np.unravel_index(int(np.argmax(cell)), cell.shape)
+            place = np.array([rows.start + row, columns.start + column], dtype=np.float64)
+            centres.append(place - 0.5 * (np.array(image.shape) - 1.0))
+    return centres
+
+
+def _cuts(length: int) -> list[slice]:
+    """Cells of one axis, fewer where the image is small."""
+    margin = _MARGIN + _PATCH // 2
+    room = length - 2 * margin
+    cells = int(np.clip(room // _PATCH, 1, _PATCHES))
+    if room < 1:
+        return [slice(length // 2, length // 2 + 1)]
+    edges = margin + np.linspace(0, room, cells + 1).astype(int)
+    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def _register(patches: list[Patch], guess: Motion, begin: Scene, max_iter: int) -> tuple[Motion, Scene, float, int]:
+    """Maximise the evidence over everything but the frame, which is the first image's."""
+    n_images = len(guess.angles)
+    # Angles are measured by the shift they make at the rim, so that all parameters are of a size.
+    lever = max(float(np.max(np.abs(patch.pixels))) for patch in patches)
+    start = np.concatenate([begin.logarithms, guess.shifts[1:].ravel(), lever * guess.angles[1:]])
+    bounds = [(value - np.log(_LIMIT), value + np.log(_LIMIT)) for value in begin.logarithms]
+    bounds += [(value - 1.5, value + 1.5) for value in start[3:]]
+
+    def unpack(parameters: Array) -> tuple[Motion, Scene]:
+        shifts = np.vstack([np.zeros(2), parameters[3 : 1 + 2 * n_images].reshape(-1, 2)])
+        angles = np.append(0.0, parameters[1 + 2 * n_images :] / lever)
+        return Motion(shifts, angles), begin.at(parameters[:3])
+
+    def loss(parameters: Array) -> tuple[float, Array]:
+        motion, scene = unpack(parameters)
+        value, gradient = log_evidence(patches, motion, scene)
+        slope = np.concatenate([gradient.logarithms, gradient.shifts[1:].ravel(), gradient.angles[1:] / lever])
+        return -value, -slope
+
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter})
+    motion, scene = unpack(found.x)
+    return motion, scene, -float(found.fun), int(found.nit)
+
+
+def _sharpen(stack: Array, motion: Motion, scene: Scene, scale: int) -> Array:
+    """Posterior mean of every channel, in units of the images."""
+    channels = stack[..., None] if stack.ndim == 3 else stack
+    sharp = posterior_mean(channels, motion, scene, scale)
+    return sharp[..., 0] if stack.ndim == 3 else sharp
