@@ -150,8 +150,10 @@ def _frequencies(grid: Grid) -> Array:
 def _prior_spectrum(grid: Grid, scene: Scene) -> Array:
     """Eigenvalues of Z, from the transform of the covariance on the torus."""
     squares = _frequencies(grid)
-    density = sum(np.pi * scale * np.exp(-0.25 * scale * squares) for scale in scene.squared_scales)
-    return scene.variance * grid.scale**2 * np.asarray(density)
+    density = np.zeros_like(squares)
+    for variance, scale in zip(scene.variances, scene.squared_scales, strict=True):
+        density += np.pi * variance * scale * np.exp(-0.25 * scale * squares)
+    return grid.scale**2 * density
 
 
 def _blur_spectrum(grid: Grid, scene: Scene) -> Array:

@@ -6,11 +6,11 @@ pixel of the high resolution up, all of the same variance,
 .. math:: k(d) = A \sum_i \exp(-d^2/r_i^2),\qquad r_i = 2^i r_0 ,
 
 which is about the scale-invariant spectrum of natural images: a single Gaussian would blame the blur for a spectrum that
-falls by itself.  A pixel sees the scene through a Gaussian of standard deviation :math:`\tau`.  Both being Gaussian, the
+falls by itself.  Once the blur is known, every octave may have a variance :math:`A_i` of its own.  A pixel sees the scene through a Gaussian of standard deviation :math:`\tau`.  Both being Gaussian, the
 high-resolution image integrates out in closed form and without a grid: two pixels that see places a distance d apart
 have the covariance
 
-.. math:: \kappa(d) = A \sum_i \frac{r_i^2}{r_i^2+4\tau^2}\exp\Big(\frac{-d^2}{r_i^2+4\tau^2}\Big) ,
+.. math:: \kappa(d) = \sum_i A_i \frac{r_i^2}{r_i^2+4\tau^2}\exp\Big(\frac{-d^2}{r_i^2+4\tau^2}\Big) ,
 
 plus :math:`\sigma^2` for a pixel with itself.  The log evidence of a patch is that of a normal distribution, and its
 gradient in all parameters follows from :math:`\partial\mathcal L/\partial\mathbf C =
@@ -19,12 +19,13 @@ gradient in all parameters follows from :math:`\partial\mathcal L/\partial\mathb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky
+from scipy.linalg.lapack import dpotri
 
 from sparsebayes.applications.images.pixels import Array
 from sparsebayes.applications.images.registration import Motion, rotation_slope
@@ -39,8 +40,8 @@ class Scene:
 
     Attributes
     ----------
-    variance : float
-        A, the variance per octave.
+    variances : (octaves,) ndarray
+        A_i, the variance of every octave.
     blur : float
         τ, the standard deviation of the point spread.
     noise : float
@@ -49,26 +50,31 @@ class Scene:
         r₀, a pixel of the high resolution.
     """
 
-    variance: float
+    variances: Array
     blur: float
     noise: float
     finest: float
 
+    @classmethod
+    def scale_invariant(cls, variance: float, blur: float, noise: float, finest: float) -> Scene:
+        """A scene with the same variance in every octave."""
+        octaves = int(np.ceil(np.log2(_LARGEST / finest))) + 1
+        return cls(np.full(octaves, variance), blur, noise, finest)
+
     @property
     def squared_scales(self) -> Array:
         """The r_i²."""
-        octaves = int(np.ceil(np.log2(_LARGEST / self.finest)))
-        return (self.finest * 2.0 ** np.arange(octaves + 1)) ** 2
+        return (self.finest * 2.0 ** np.arange(len(self.variances))) ** 2
 
     @property
     def logarithms(self) -> Array:
-        """log A, log τ² and log σ², the parameters that are learned."""
-        return np.log([self.variance, self.blur**2, self.noise**2])
+        """Every log A_i, log τ² and log σ²."""
+        return np.log([*self.variances, self.blur**2, self.noise**2])
 
     def at(self, logarithms: Array) -> Scene:
         """The same scene with other parameters."""
-        variance, squared_blur, squared_noise = np.exp(logarithms)
-        return Scene(float(variance), float(np.sqrt(squared_blur)), float(np.sqrt(squared_noise)), self.finest)
+        *variances, squared_blur, squared_noise = np.exp(logarithms).tolist()
+        return Scene(np.array(variances), float(np.sqrt(squared_blur)), float(np.sqrt(squared_noise)), self.finest)
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,7 @@ class Patch:
 
 @dataclass(frozen=True)
 class Gradient:
-    """Derivatives of the log evidence."""
+    """Derivatives of the log evidence, in the order of ``Scene.logarithms`` and of ``Motion``."""
 
     logarithms: Array
     shifts: Array
@@ -114,7 +120,8 @@ class Gradient:
 def log_evidence(patches: Sequence[Patch], motion: Motion, scene: Scene) -> tuple[float, Gradient]:
     """Log evidence of patches taken as independent, and its gradient."""
     total = 0.0
-    logarithms, shifts, angles = np.zeros(3), np.zeros_like(motion.shifts), np.zeros_like(motion.angles)
+    logarithms = np.zeros(len(scene.variances) + 2)
+    shifts, angles = np.zeros_like(motion.shifts), np.zeros_like(motion.angles)
     for patch in patches:
         value, by_logarithms, by_place = _patch_evidence(patch, motion, scene)
         total += value
@@ -127,38 +134,56 @@ def log_evidence(patches: Sequence[Patch], motion: Motion, scene: Scene) -> tupl
 
 
 def _patch_evidence(patch: Patch, motion: Motion, scene: Scene) -> tuple[float, Array, Array]:
-    """Log evidence, its derivatives in log A, log τ², log σ², and in the place of every pixel."""
+    """Log evidence, its derivatives in the scene's logarithms, and in the place of every pixel."""
     places = patch.places(motion)
     n = len(places)
     squares = np.sum(places**2, axis=1)
     distances = np.maximum(squares[:, None] + squares - 2.0 * places @ places.T, 0.0)  # d²
-    covariance, slope, by_blur = _covariance(distances, scene)
-    noisy = covariance.copy()
-    noisy[np.diag_indices(n)] += scene.noise**2
-    factor = cholesky(noisy, lower=True, check_finite=False)
+    covariance = _covariance(distances, scene)
+    covariance[np.diag_indices(n)] += scene.noise**2
+    factor = cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
     a = cho_solve((factor, True), patch.values, check_finite=False)
     value = -0.5 * float(patch.values @ a) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * n * np.log(2.0 * np.pi)
-    by_covariance = 0.5 * (a[:, None] * a - cho_solve((factor, True), np.eye(n), check_finite=False))
-    pull = by_covariance * slope
-    by_place = 4.0 * (np.sum(pull, axis=1)[:, None] * places - pull @ places)
-    by_logarithms = np.array(
-        [
-            np.sum(by_covariance * covariance),
-            np.sum(by_covariance * by_blur),
-            scene.noise**2 * np.trace(by_covariance),
-        ]
-    )
-    return value, by_logarithms, by_place
+    by_covariance = 0.5 * (a[:, None] * a - inverse_from_factor(factor))
+    by_variances, by_blur, slope = _slopes(distances, scene, by_covariance)
+    slope *= by_covariance
+    by_place = 4.0 * (np.sum(slope, axis=1)[:, None] * places - slope @ places)
+    by_noise = scene.noise**2 * float(np.trace(by_covariance))
+    return value, np.array([*by_variances, by_blur, by_noise]), by_place
 
 
-def _covariance(distances: Array, scene: Scene) -> tuple[Array, Array, Array]:
-    """κ at squared distances, and its derivatives in d² and in log τ²."""
-    value, slope, by_blur = np.zeros_like(distances), np.zeros_like(distances), np.zeros_like(distances)
+def inverse_from_factor(factor: Array) -> Array:
+    """Inverse of a matrix from its lower Cholesky factor."""
+    lower, _ = dpotri(factor, lower=1)
+    lower = np.tril(lower)
+    return lower + np.tril(lower, -1).T
+
+
+def _octaves(distances: Array, scene: Scene) -> Iterator[tuple[float, Array]]:
+    """The width r_i² + 4τ² of every octave, and its part of κ at squared distances."""
     widening = 4.0 * scene.blur**2
-    for scale in scene.squared_scales:
+    for variance, scale in zip(scene.variances, scene.squared_scales, strict=True):
         wide = scale + widening
-        part = (scene.variance * scale / wide) * np.exp(-distances / wide)
+        part = np.exp(distances * (-1.0 / wide))
+        part *= variance * scale / wide
+        yield wide, part
+
+
+def _covariance(distances: Array, scene: Scene) -> Array:
+    value = np.zeros_like(distances)
+    for _, part in _octaves(distances, scene):
         value += part
-        slope -= part / wide
-        by_blur += part * ((distances / wide - 1.0) * (widening / wide))
-    return value, slope, by_blur
+    return value
+
+
+def _slopes(distances: Array, scene: Scene, by_covariance: Array) -> tuple[list[float], float, Array]:
+    """Derivatives of the evidence in every log A_i and in log τ², and that of κ in d²."""
+    slope = np.zeros_like(distances)
+    widening = 4.0 * scene.blur**2
+    by_variances, by_blur = [], 0.0
+    for wide, part in _octaves(distances, scene):
+        slope -= part * (1.0 / wide)
+        part *= by_covariance
+        by_variances.append(float(np.sum(part)))
+        by_blur += (widening / wide) * (float(np.vdot(part, distances)) / wide - by_variances[-1])
+    return by_variances, by_blur, slope

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,17 +17,22 @@ from sparsebayes.applications.images.registration import Motion, centred_pixels,
 from sparsebayes.applications.images.scene import Patch, Scene, log_evidence
 from sparsebayes.basis.checks import check_count
 
-# Side of a patch, in pixels of the low resolution, and how many patches there are down and across.
+# Side of a patch, in pixels of the low resolution, and how many patches there are at most down and across.
 _PATCH = 6
 _PATCHES = 3
 # Patches stay this far from the edges, beyond which other images may not see.
 _MARGIN = 3
 _SMALLEST = 12
-# Where learning begins: the blur in pixels of the low resolution, the noise as a part of the images' deviation.
+# Where learning begins: variance of an octave and noise as parts of the images' variance and deviation, the blur in
+# pixels of the low resolution.
+_FIRST_VARIANCE = 0.2
 _FIRST_BLUR = 0.4
 _FIRST_NOISE = 0.05
-# Limits of what is learned, as multiples of where it begins.
-_LIMIT = 1e4
+# How far logarithms of variances, and the motion in pixels, may go from there; when the evidence has settled.
+_LIMIT = 10.0
+_FARTHEST = 1.5
+_SETTLED = 1e-7
+_SPECTRUM_STEPS = 20
 _LARGEST_SCALE = 16
 
 
@@ -109,8 +115,9 @@ def super_resolve(images: Sequence[ArrayLike] | NDArray[np.float64], scale: int 
         raise ValueError("images[0] is constant; expected an image with structure to register the others by")
     grey = (grey - np.mean(grey)) / deviation
     guess = first_guess(list(grey))
-    begin = Scene(variance=0.2, blur=_FIRST_BLUR, noise=_FIRST_NOISE, finest=1.0 / scale)
-    motion, scene, value, n_iter = _register(_patches(grey, guess), guess, begin, max_iter)
+    begin = Scene.scale_invariant(_FIRST_VARIANCE, _FIRST_BLUR, _FIRST_NOISE, finest=1.0 / scale)
+    motion, scene, value, n_iter = _register(_patches(grey, guess, _structured(grey[0])), guess, begin, max_iter)
+    scene = _learn_spectrum(_patches(grey, motion, _even(grey[0])), motion, scene)
     image = _sharpen(stack, motion, scene, scale)
     return SuperResolution(image, motion.shifts, motion.angles, scene.blur, scene.noise * deviation, value, n_iter)
 
@@ -127,13 +134,13 @@ def _check_images(images: Sequence[ArrayLike] | NDArray[np.float64]) -> Array:
     return np.stack(arrays).astype(np.float64)
 
 
-def _patches(images: Array, motion: Motion) -> list[Patch]:
-    """Patches spread over the scene, each where its part of the first image has most structure."""
+def _patches(images: Array, motion: Motion, centres: list[Array]) -> list[Patch]:
+    """The pixels of all images that see the neighbourhoods of these places."""
     shape = images.shape[1:]
     pixels = centred_pixels(shape)
     reach = 0.5 * (_PATCH - 1) + 0.5
     patches = []
-    for centre in _centres(images[0]):
+    for centre in centres:
         image, inside = [], []
         for k in range(len(images)):
             near = np.flatnonzero(np.all(np.abs(motion.places(k, pixels) - centre) <= reach, axis=1))
@@ -144,7 +151,14 @@ def _patches(images: Array, motion: Motion) -> list[Patch]:
     return patches
 
 
-def _centres(image: Array) -> list[Array]:
+def _even(image: Array) -> list[Array]:
+    """The middle of each cell of a coarse grid."""
+    limits = [_cuts(length) for length in image.shape]
+    middles = [[0.5 * (cell.start + cell.stop - 1) for cell in cells] for cells in limits]
+    return [np.array([row, column]) - 0.5 * (np.array(image.shape) - 1.0) for row in middles[0] for column in middles[1]]
+
+
+def _structured(image: Array) -> list[Array]:
     """In each cell of a coarse grid the place where the image changes most in its least changing direction."""
     down, right = np.gradient(gaussian_filter(image, 0.7))
     window = 0.35 * _PATCH
@@ -174,27 +188,48 @@ def _cuts(length: int) -> list[slice]:
 
 def _register(patches: list[Patch], guess: Motion, begin: Scene, max_iter: int) -> tuple[Motion, Scene, float, int]:
     """Maximise the evidence over everything but the frame, which is the first image's."""
-    n_images = len(guess.angles)
+    n_images, octaves = len(guess.angles), len(begin.variances)
     # Angles are measured by the shift they make at the rim, so that all parameters are of a size.
     lever = max(float(np.max(np.abs(patch.pixels))) for patch in patches)
-    start = np.concatenate([begin.logarithms, guess.shifts[1:].ravel(), lever * guess.angles[1:]])
-    bounds = [(value - np.log(_LIMIT), value + np.log(_LIMIT)) for value in begin.logarithms]
-    bounds += [(value - 1.5, value + 1.5) for value in start[3:]]
+    logarithms = begin.logarithms[octaves - 1 :]  # one variance for all octaves
+    start = np.concatenate([logarithms, guess.shifts[1:].ravel(), lever * guess.angles[1:]])
+    bounds = [(value - _LIMIT, value + _LIMIT) for value in logarithms]
+    bounds += [(value - _FARTHEST, value + _FARTHEST) for value in start[3:]]
 
     def unpack(parameters: Array) -> tuple[Motion, Scene]:
         shifts = np.vstack([np.zeros(2), parameters[3 : 1 + 2 * n_images].reshape(-1, 2)])
         angles = np.append(0.0, parameters[1 + 2 * n_images :] / lever)
-        return Motion(shifts, angles), begin.at(parameters[:3])
+        scene = begin.at(np.append(np.full(octaves, parameters[0]), parameters[1:3]))
+        return Motion(shifts, angles), scene
 
     def loss(parameters: Array) -> tuple[float, Array]:
-        motion, scene = unpack(parameters)
-        value, gradient = log_evidence(patches, motion, scene)
-        slope = np.concatenate([gradient.logarithms, gradient.shifts[1:].ravel(), gradient.angles[1:] / lever])
-        return -value, -slope
+        value, gradient = log_evidence(patches, *unpack(parameters))
+        by_scene = np.append(np.sum(gradient.logarithms[:octaves]), gradient.logarithms[octaves:])
+        return -value, -np.concatenate([by_scene, gradient.shifts[1:].ravel(), gradient.angles[1:] / lever])
 
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter})
-    motion, scene = unpack(found.x)
-    return motion, scene, -float(found.fun), int(found.nit)
+    found = _minimise(loss, start, bounds, max_iter)
+    return *unpack(found.x), -float(found.fun), int(found.nit)
+
+
+def _learn_spectrum(patches: list[Patch], motion: Motion, begin: Scene) -> Scene:
+    """Variance of every octave over the whole scene, the registration, the blur and the noise being known."""
+    known = begin.logarithms[-2:]
+    start = begin.logarithms[:-2]
+
+    def loss(variances: Array) -> tuple[float, Array]:
+        value, gradient = log_evidence(patches, motion, begin.at(np.append(variances, known)))
+        return -value, -gradient.logarithms[:-2]
+
+    found = _minimise(loss, start, [(value - _LIMIT, value + _LIMIT) for value in start], _SPECTRUM_STEPS)
+    return begin.at(np.append(found.x, known))
+
+
+def _minimise(
+    loss: Callable[[Array], tuple[float, Array]], start: Array, bounds: list[tuple[float, float]], max_iter: int
+) -> Any:
+    return minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter, "ftol": _SETTLED}
+    )
 
 
 def _sharpen(stack: Array, motion: Motion, scene: Scene, scale: int) -> Array:
