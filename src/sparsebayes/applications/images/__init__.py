@@ -4,5 +4,15 @@ from sparsebayes.applications.images.code import SparseCode
 from sparsebayes.applications.images.compression import compress, decompress
 from sparsebayes.applications.images.pixels import psnr
 from sparsebayes.applications.images.superresolution import SuperResolution, super_resolve
+from sparsebayes.applications.images.wavelets import RandomProjections, Wavelets
 
-__all__ = ["SparseCode", "SuperResolution", "compress", "decompress", "psnr", "super_resolve"]
+__all__ = [
+    "RandomProjections",
+    "SparseCode",
+    "SuperResolution",
+    "Wavelets",
+    "compress",
+    "decompress",
+    "psnr",
+    "super_resolve",
+]

@@ -1,7 +1,7 @@
 r"""The evidence of a registration: low-resolution images with the scene marginalised out (Tipping & Bishop 2003).
 
-The scene is a Gaussian process.  Tipping & Bishop's covariance is one Gaussian; here it is one for every octave from a
-pixel of the high resolution up, all of the same variance,
+The scene is a Gaussian process.  Tipping & Bishop's covariance is one Gaussian; here it is one for every octave from
+about a pixel of the high resolution up, all of the same variance,
 
 .. math:: k(d) = A \sum_i \exp(-d^2/r_i^2),\qquad r_i = 2^i r_0 ,
 
@@ -47,7 +47,7 @@ class Scene:
     noise : float
         σ, the standard deviation of the noise.
     finest : float
-        r₀, a pixel of the high resolution.
+        r₀, the finest scale.
     """
 
     variances: Array

@@ -17,9 +17,13 @@ from sparsebayes.applications.images.registration import Motion, centred_pixels,
 from sparsebayes.applications.images.scene import Patch, Scene, log_evidence
 from sparsebayes.basis.checks import check_count
 
-# Side of a patch, in pixels of the low resolution, and how many patches there are at most down and across.
-_PATCH = 6
-_PATCHES = 3
+# Patches: their side, in pixels of the low resolution, and how many there are at most down and across; few where the
+# motion is learned, more where the scene's spectrum is, which differs from place to place.
+_MOTION_PATCHES = (6, 3)
+_SPECTRUM_PATCHES = (5, 4)
+# Finest scale of the scene, in pixels of the high resolution: pictures are a little soft themselves, and what softness
+# the scene is not allowed the blur would have to explain.
+_FINEST = 1.5
 # Patches stay this far from the edges, beyond which other images may not see.
 _MARGIN = 3
 _SMALLEST = 12
@@ -115,9 +119,12 @@ def super_resolve(images: Sequence[ArrayLike] | NDArray[np.float64], scale: int 
         raise ValueError("images[0] is constant; expected an image with structure to register the others by")
     grey = (grey - np.mean(grey)) / deviation
     guess = first_guess(list(grey))
-    begin = Scene.scale_invariant(_FIRST_VARIANCE, _FIRST_BLUR, _FIRST_NOISE, finest=1.0 / scale)
-    motion, scene, value, n_iter = _register(_patches(grey, guess, _structured(grey[0])), guess, begin, max_iter)
-    scene = _learn_spectrum(_patches(grey, motion, _even(grey[0])), motion, scene)
+    begin = Scene.scale_invariant(_FIRST_VARIANCE, _FIRST_BLUR, _FIRST_NOISE, finest=_FINEST / scale)
+    side, most = _MOTION_PATCHES
+    patches = _patches(grey, guess, side, _structured(grey[0], side, most))
+    motion, scene, value, n_iter = _register(patches, guess, begin, max_iter)
+    side, most = _SPECTRUM_PATCHES
+    scene = _learn_spectrum(_patches(grey, motion, side, _even(grey[0].shape, side, most)), motion, scene)
     image = _sharpen(stack, motion, scene, scale)
     return SuperResolution(image, motion.shifts, motion.angles, scene.blur, scene.noise * deviation, value, n_iter)
 
@@ -134,16 +141,15 @@ def _check_images(images: Sequence[ArrayLike] | NDArray[np.float64]) -> Array:
     return np.stack(arrays).astype(np.float64)
 
 
-def _patches(images: Array, motion: Motion, centres: list[Array]) -> list[Patch]:
+def _patches(images: Array, motion: Motion, side: int, centres: list[Array]) -> list[Patch]:
     """The pixels of all images that see the neighbourhoods of these places."""
     shape = images.shape[1:]
     pixels = centred_pixels(shape)
-    reach = 0.5 * (_PATCH - 1) + 0.5
     patches = []
     for centre in centres:
         image, inside = [], []
         for k in range(len(images)):
-            near = np.flatnonzero(np.all(np.abs(motion.places(k, pixels) - centre) <= reach, axis=1))
+            near = np.flatnonzero(np.all(np.abs(motion.places(k, pixels) - centre) <= 0.5 * side, axis=1))
             image.append(np.full(near.size, k, dtype=np.intp))
             inside.append(near)
         which, near = np.concatenate(image), np.concatenate(inside)
@@ -151,20 +157,19 @@ def _patches(images: Array, motion: Motion, centres: list[Array]) -> list[Patch]
     return patches
 
 
-def _even(image: Array) -> list[Array]:
-    """The middle of each cell of a coarse grid."""
-    limits = [_cuts(length) for length in image.shape]
-    middles = [[0.5 * (cell.start + cell.stop - 1) for cell in cells] for cells in limits]
-    return [np.array([row, column]) - 0.5 * (np.array(image.shape) - 1.0) for row in middles[0] for column in middles[1]]
+def _even(shape: tuple[int, ...], side: int, most: int) -> list[Array]:
+    """The middle of each cell of a coarse grid, relative to the centre of the image."""
+    middles = [[0.5 * (cell.start + cell.stop - 1) for cell in _cuts(length, side, most)] for length in shape]
+    return [np.array([row, column]) - 0.5 * (np.array(shape) - 1.0) for row in middles[0] for column in middles[1]]
 
 
-def _structured(image: Array) -> list[Array]:
+def _structured(image: Array, side: int, most: int) -> list[Array]:
     """In each cell of a coarse grid the place where the image changes most in its least changing direction."""
     down, right = np.gradient(gaussian_filter(image, 0.7))
-    window = 0.35 * _PATCH
+    window = 0.35 * side
     dd, rr, dr = (gaussian_filter(product, window) for product in (down * down, right * right, down * right))
     structure = 0.5 * (dd + rr) - np.sqrt(0.25 * (dd - rr) ** 2 + dr**2)
-    limits = [_cuts(length) for length in image.shape]
+    limits = [_cuts(length, side, most) for length in image.shape]
     centres = []
     for rows in limits[0]:
         for columns in limits[1]:
@@ -175,11 +180,11 @@ def _structured(image: Array) -> list[Array]:
     return centres
 
 
-def _cuts(length: int) -> list[slice]:
+def _cuts(length: int, side: int, most: int) -> list[slice]:
     """Cells of one axis, fewer where the image is small."""
-    margin = _MARGIN + _PATCH // 2
+    margin = _MARGIN + side // 2
     room = length - 2 * margin
-    cells = int(np.clip(room // _PATCH, 1, _PATCHES))
+    cells = int(np.clip(room // side, 1, most))
     if room < 1:
         return [slice(length // 2, length // 2 + 1)]
     edges = margin + np.linspace(0, room, cells + 1).astype(int)
