@@ -44,6 +44,16 @@ class KernelFunctions(Functions):
         return self._centres.shape[0]
 
     @property
+    def scaled_centres(self) -> Floats:
+        """The centres in the units in which the kernel measures distance."""
+        return self._kernel.scaled(self._centres)
+
+    @property
+    def compressible(self) -> bool:
+        """Whether the kernel is positive definite with unit diagonal."""
+        return self._kernel.unit_diagonal
+
+    @property
     def rows(self) -> Index:
         """Index of the training row that is each function's centre; -1 where there is none."""
         return self._rows
@@ -91,6 +101,8 @@ class Kernel(Basis):
     """
 
     identity = ("centre",)
+    # Whether K is positive definite with K(x, x) = 1, so that a partial Cholesky factorisation compresses it.
+    unit_diagonal = False
 
     def __init__(self, *, centres: Centres = None) -> None:
         self.centres = centres
@@ -103,7 +115,7 @@ class Kernel(Basis):
         """Check the parameters, all but ``centres``, and return them as plain data."""
         return {}
 
-    def _scaled(self, X: Floats) -> Floats:
+    def scaled(self, X: Floats) -> Floats:
         """Return ``X`` in the units in which the kernel measures distance."""
         return X
 
@@ -119,7 +131,7 @@ class Kernel(Basis):
         if self.centres is None:
             return KernelFunctions(kernel, X, np.arange(n, dtype=np.intp))
         if isinstance(self.centres, Integral):
-            rows = farthest_rows(kernel._scaled(X), check_count("centres", self.centres), random_state)
+            rows = farthest_rows(kernel.scaled(X), check_count("centres", self.centres), random_state)
             return KernelFunctions(kernel, X[rows], rows)
         centres = _given_centres(self.centres, d)
         return KernelFunctions(kernel, centres, np.full(len(centres), -1, dtype=np.intp))
@@ -165,7 +177,8 @@ class WidthKernel(Kernel):
     def _parameters(self, n_features: int) -> Specification:
         return {"width": check_width(self.width, n_features)}
 
-    def _scaled(self, X: Floats) -> Floats:
+    def scaled(self, X: Floats) -> Floats:
+        """Return ``X`` in units of the width."""
         return X / np.asarray(self.width, dtype=np.float64)
 
 
@@ -184,9 +197,10 @@ class RBF(WidthKernel):
     """
 
     kind = "rbf"
+    unit_diagonal = True
 
     def _evaluate(self, X: Floats, centres: Floats) -> Floats:
-        values = squared_distances(self._scaled(X), self._scaled(centres))
+        values = squared_distances(self.scaled(X), self.scaled(centres))
         np.negative(values, out=values)
         return np.exp(values, out=values)  # PHJ eqs 23 and 24
 
@@ -205,9 +219,10 @@ class Laplacian(WidthKernel):
     """
 
     kind = "laplacian"
+    unit_diagonal = True
 
     def _evaluate(self, X: Floats, centres: Floats) -> Floats:
-        values = city_block_distances(self._scaled(X), self._scaled(centres))
+        values = city_block_distances(self.scaled(X), self.scaled(centres))
         np.negative(values, out=values)
         return np.exp(values, out=values)
 
@@ -224,9 +239,10 @@ class Cauchy(WidthKernel):
     """
 
     kind = "cauchy"
+    unit_diagonal = True
 
     def _evaluate(self, X: Floats, centres: Floats) -> Floats:
-        values = squared_distances(self._scaled(X), self._scaled(centres))
+        values = squared_distances(self.scaled(X), self.scaled(centres))
         values += 1.0
         return np.reciprocal(values, out=values)
 
@@ -245,7 +261,7 @@ class ThinPlateSpline(WidthKernel):
     kind = "thin_plate_spline"
 
     def _evaluate(self, X: Floats, centres: Floats) -> Floats:
-        values = squared_distances(self._scaled(X), self._scaled(centres))
+        values = squared_distances(self.scaled(X), self.scaled(centres))
         logs = np.zeros_like(values)
         np.log(values, out=logs, where=values > 0.0)
         values *= logs

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
+from .compressed import CompressedDesign, compress_kernel, with_columns
 from .dense import DenseDesign
 from .duplicates import representatives
 from .lazy import LazyDesign
@@ -14,6 +15,7 @@ from .protocol import Design, HStack
 from .sparse import SparseDesign
 
 __all__ = [
+    "CompressedDesign",
     "DenseDesign",
     "Design",
     "HStack",
@@ -21,7 +23,9 @@ __all__ = [
     "OperatorDesign",
     "SparseDesign",
     "as_design",
+    "compress_kernel",
     "representatives",
+    "with_columns",
 ]
 
 

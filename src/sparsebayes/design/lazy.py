@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from sparsebayes.basis.base import Floats, Functions, as_inputs
 
-from .protocol import BLOCK_BYTES, Design
+from .protocol import Design, weighted_squares
+
+# A block that stays in the cache between being made and being multiplied.
+_BLOCK_BYTES = 1 << 23
 
 
 class LazyDesign(Design):
@@ -25,12 +31,12 @@ class LazyDesign(Design):
         The inputs of the N rows.
     block : int, optional
         Columns made at once. By default as many as ``max_bytes`` allows, and at least one.
-    max_bytes : int, default=64 MiB
+    max_bytes : int, default=8 MiB
         Memory for one block; evaluating it may take two or three times that for a moment.
     """
 
     def __init__(
-        self, functions: Functions, X: ArrayLike, *, block: int | None = None, max_bytes: int = BLOCK_BYTES
+        self, functions: Functions, X: ArrayLike, *, block: int | None = None, max_bytes: int = _BLOCK_BYTES
     ) -> None:
         self._functions = functions
         self._X = as_inputs(X)
@@ -53,6 +59,23 @@ class LazyDesign(Design):
     def columns(self, idx: Any) -> Floats:
         """Return Φ[:, idx], a new (N, k) array."""
         return self._functions.evaluate(self._X, idx)
+
+    def correlate(self, V: ArrayLike) -> Floats:
+        """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
+        V = np.asarray(V, dtype=np.float64)
+        return np.concatenate(self._map(lambda block: block.T @ V))
+
+    def moments(self, V: ArrayLike, weights: ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """Return ``correlate(V)`` and ``sqnorms(weights)`` from one evaluation of the functions."""
+        V = np.asarray(V, dtype=np.float64)
+        rows = None if weights is None else self._row_weights(weights)
+        found = self._map(lambda block: (block.T @ V, weighted_squares(block, rows)))
+        return np.concatenate([products for products, _ in found]), np.concatenate([norms for _, norms in found])
+
+    def _map(self, work: Callable[[Floats], Any]) -> list[Any]:
+        """Apply ``work`` to every block of columns, on all cores: kernels and products run outside Python's lock."""
+        with ThreadPoolExecutor(effective_n_jobs(-1)) as pool:
+            return list(pool.map(lambda block: work(self.columns(block)), self.blocks()))
 
     def blocks(self) -> Iterator[slice]:
         """Yield runs of columns, in order, of the chosen width."""

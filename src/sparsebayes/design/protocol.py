@@ -60,6 +60,10 @@ class Design(ABC):
             result[block] = weighted_squares(self.columns(block), rows)
         return result
 
+    def moments(self, V: ArrayLike, weights: ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """Return ``correlate(V)`` and ``sqnorms(weights)``, in one pass over the columns where that saves work."""
+        return self.correlate(V), self.sqnorms(weights)
+
     def extend(self, other: Design) -> Design:
         """Return the design of these columns followed by those of ``other``."""
         return HStack([self, other])
@@ -150,3 +154,8 @@ class HStack(Design):
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
         return np.concatenate([part.sqnorms(weights) for part in self.parts])
+
+    def moments(self, V: ArrayLike, weights: ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """Return ``correlate(V)`` and ``sqnorms(weights)``, each part in its own way."""
+        found = [part.moments(V, weights) for part in self.parts]
+        return np.concatenate([products for products, _ in found]), np.concatenate([norms for _, norms in found])

@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
-from sparsebayes.basis.kernels import Kernel
-from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design, representatives
+from sparsebayes.basis.kernels import Kernel, KernelFunctions
+from sparsebayes.design import (
+    CompressedDesign,
+    DenseDesign,
+    Design,
+    LazyDesign,
+    as_design,
+    compress_kernel,
+    representatives,
+    with_columns,
+)
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -22,6 +31,9 @@ Index = NDArray[np.intp]
 _DENSE_BYTES = 2**31
 # Largest squared norm of a function whose own square, and that of its reciprocal, can be computed with.
 _RANGE = 1e130
+# Entries of a kernel matrix from which on compressing it is tried, and the error that it may have in the search.
+_WORTH_IT = 500_000
+_REMAINDER = 1e-5
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,8 @@ class Dictionary:
         Number of functions without the intercept.
     bias : int or None
         Column of the intercept.
+    stand_in : CompressedDesign or None
+        A design of low rank that may stand in for ``design`` while the search goes on.
     """
 
     design: Design
@@ -69,23 +83,38 @@ class Dictionary:
     basis: Basis | None
     n_candidates: int
     bias: int | None
+    stand_in: CompressedDesign | None = None
 
     @classmethod
     def build(cls, X: Any, basis: Basis | None, *, fit_intercept: bool, random_state: Any = None) -> Dictionary:
         """Bind the basis to the training rows and add the intercept."""
         functions = None if basis is None else basis.bind(X, random_state=random_state)
-        with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
-            design = as_design(X) if functions is None else _evaluate(functions, X)
-            _check_range(design)
-        m = design.shape[1]
+        stand_in = None if functions is None else _compress(functions, X)
+        if functions is not None and stand_in is not None:
+            design = LazyDesign(functions, X)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
+                design = as_design(X) if functions is None else _evaluate(functions, X)
+                _check_range(design)
+        n, m = design.shape
         if not fit_intercept:
-            return cls(design, functions, basis, m, None)
-        return cls(design.extend(_ones(design.shape[0])), functions, basis, m, m)
+            return cls(design, functions, basis, m, None, stand_in)
+        with_bias = None if stand_in is None else with_columns(stand_in, np.ones((n, 1)))
+        return cls(design.extend(DenseDesign(np.ones((n, 1)))), functions, basis, m, m, with_bias)
 
     @property
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that are not an exact copy of an earlier one."""
+        if self.stand_in is not None and isinstance(self.functions, KernelFunctions):
+            return self._distinct_centres(self.functions)
         return representatives(self.design) == np.arange(self.design.shape[1])
+
+    def _distinct_centres(self, functions: KernelFunctions) -> NDArray[np.bool_]:
+        """Functions of one kernel are copies where their centres are."""
+        eligible = np.zeros(self.design.shape[1], dtype=bool)
+        eligible[np.unique(functions.centres, axis=0, return_index=True)[1]] = True
+        eligible[len(functions) :] = True
+        return eligible
 
     def constant(self) -> int | None:
         """Column of a constant function: the intercept, or a Bias in the basis."""
@@ -160,6 +189,14 @@ def _evaluate(functions: Functions, X: Array) -> Design:
     return DenseDesign(functions.evaluate(X))
 
 
+def _compress(functions: Functions, X: Array) -> CompressedDesign | None:
+    """A design of low rank where the kernel is smooth enough for that to pay."""
+    n = X.shape[0]
+    if not isinstance(functions, KernelFunctions) or not functions.compressible or n * len(functions) < _WORTH_IT:
+        return None
+    return compress_kernel(functions, X, _REMAINDER, min(n, len(functions)) // 2)
+
+
 def _check_range(design: Design) -> None:
     """Refuse functions whose squares are not representable, which no evidence could compare."""
     norms = design.sqnorms()
@@ -168,7 +205,3 @@ def _check_range(design: Design) -> None:
     largest = float(np.max(norms, initial=0.0))
     if largest > _RANGE or 0.0 < largest < 1.0 / _RANGE:
         raise ValueError(f"the functions on X have squared norms of magnitude {largest:.3g}: rescale X")
-
-
-def _ones(n: int) -> Design:
-    return DenseDesign(np.ones((n, 1)))

@@ -89,7 +89,7 @@ def _solve(
         return GaussianProblem(current.design, t, task.weights, current.eligible, bias)
 
     settings = task.settings(noise_variance=noise, grow=None if generate is None else grow)
-    problem = GaussianProblem(dictionary.design, t, task.weights, eligible, bias)
+    problem = GaussianProblem(dictionary.design, t, task.weights, eligible, bias, dictionary.stand_in)
     result = run(problem, task.solver, settings, task.generator())
     return current, result
 

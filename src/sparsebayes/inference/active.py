@@ -12,15 +12,14 @@ carried by the rank-one formulae of Tipping & Faul 2003, Appendix A.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.inference.evidence import Array, Statistics, best_moves, leave_one_out, log_evidence
+from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution, leave_one_out, log_evidence
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.linalg import inverse_upper, log_det
 from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.small import SmallPosterior
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
 # A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
@@ -36,35 +35,6 @@ _REFRESH_EVERY = 50
 _DRIFT = 1e-9
 
 
-@dataclass(frozen=True)
-class SmallPosterior:
-    r"""Posterior of the active weights at one :math:`(\boldsymbol\alpha, \beta)`.
-
-    ``root`` is upper triangular with :math:`\boldsymbol\Sigma` = root rootᵀ.
-    """
-
-    mean: Array
-    root: Array
-    covariance: Array
-    log_det_precision: float
-    residual_sumsq: float
-
-    @classmethod
-    def solve(cls, R: Array, z: Array, rest: float, alpha: Array, beta: float) -> SmallPosterior:
-        r"""Solve by QR of the stacked square roots; ``rest`` is the part of the targets outside the span of U."""
-        a = len(alpha)
-        if a == 0:
-            return cls(np.zeros((0, z.shape[1])), np.zeros((0, 0)), np.zeros((0, 0)), 0.0, rest)
-        stacked = np.zeros((2 * a, a))
-        stacked[:a] = np.sqrt(beta) * R
-        np.fill_diagonal(stacked[a:], np.sqrt(alpha))
-        q, t = np.linalg.qr(stacked)
-        root = inverse_upper(t)
-        mean = root @ (q[:a].T @ (np.sqrt(beta) * z))
-        residual = rest + float(np.sum((z - R @ mean) ** 2))
-        return cls(mean, root, root @ root.T, log_det(t), residual)
-
-
 class ActiveSet(Active):
     """Posterior of the functions in the model, and S and Q of all functions.
 
@@ -76,6 +46,8 @@ class ActiveSet(Active):
         Their prior precisions.
     beta : float
         Inverse noise variance.
+    R, z : ndarray of shape (u, a), (u, T)
+        Coordinates of the active columns, and of the targets, in the orthonormal basis U of u columns.
     mean, covariance : ndarray of shape (a, T), (a, a)
         Posterior of the weights (T&F eq. 6).
     S, Q : ndarray of shape (M,), (M, T)
@@ -83,6 +55,10 @@ class ActiveSet(Active):
     """
 
     def __init__(self, problem: Problem, beta: float) -> None:
+        self._clear(problem, beta)
+        self.refresh()
+
+    def _clear(self, problem: Problem, beta: float) -> None:
         self.problem = problem
         self.beta = beta
         self.indices: list[int] = []
@@ -94,44 +70,47 @@ class ActiveSet(Active):
         self.z = np.zeros((0, targets))
         self._residual = problem.target.copy()
         self.updates = 0
-        self.refresh()
 
     @classmethod
     def from_model(cls, problem: Problem, indices: list[int], alpha: Array, beta: float) -> ActiveSet:
         """Posterior of a given model, computed from the data."""
-        active = cls(problem, beta)
+        active = cls.__new__(cls)
+        active._clear(problem, beta)
         active.indices, active.alpha = list(indices), alpha.copy()
         active.rebuild()
         return active
 
     def recompute(self) -> ActiveSet:
-        """The same model from scratch."""
-        return ActiveSet.from_model(self.problem, self.indices, self.alpha, self.beta)
+        """The same model from scratch, on the whole dictionary and the data themselves."""
+        problem, indices = self.problem, self.indices
+        while problem.parent is not None:
+            problem, indices = problem.parent, problem.lift(indices)
+        return ActiveSet.from_model(problem, indices, self.alpha, self.beta)
 
     def copy(self) -> ActiveSet:
         """Independent copy on the same problem."""
         twin = copy.copy(self)
         for name in ("alpha", "_U", "_C", "R", "z", "_residual", "mean", "covariance", "S", "Q"):
-            setattr(twin, name, getattr(self, name).copy())
+            setattr(twin, name, getattr(self, name).copy(order="K"))
         twin.indices = list(self.indices)
         return twin
 
     # -- what the factors say ------------------------------------------------------------------------------
 
     @property
-    def size(self) -> int:
-        """Number of functions in the model."""
-        return len(self.indices)
+    def U(self) -> Array:
+        """Orthonormal basis of the active columns, (rows, u)."""
+        return self._U[:, : len(self.R)]
 
     @property
     def C(self) -> Array:
-        """Correlations of the dictionary with the orthonormal basis of the active columns, (a, M)."""
-        return self._C[: self.size]
+        """Correlations of the dictionary with that basis, (u, M)."""
+        return self._C[: len(self.R)]
 
     @property
     def rest(self) -> float:
-        """Sum of squares of the targets outside the span of the active columns."""
-        return float(np.sum(self._residual**2))
+        """Sum of squares of the targets outside the span of U."""
+        return float(np.sum(self._residual**2)) + self.problem.unexplained
 
     @property
     def well_determined(self) -> Array:
@@ -153,12 +132,20 @@ class ActiveSet(Active):
         self, post: SmallPosterior | None = None, alpha: Array | None = None, beta: float | None = None
     ) -> float:
         """Log evidence of the model, at the given hyperparameters or at the current ones."""
+        if post is None and alpha is None and beta is None:
+            return self._present()
         post = self.posterior(alpha, beta) if post is None else post
         alpha = self.alpha if alpha is None else alpha
         beta = self.beta if beta is None else beta
         targets = self.problem.n_targets
         fit = gaussian_log_likelihood(post.residual_sumsq, beta, targets * self.problem.n_effective)
         return log_evidence(fit, post.mean, alpha, post.log_det_precision, targets)
+
+    def _present(self) -> float:
+        """Log evidence at the current hyperparameters; known after a refresh, and after an addition by eq. 18."""
+        if self._evidence is None:
+            self._evidence = self.evidence(self.posterior())
+        return self._evidence
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """``s`` and mean ``q²`` of the functions in the model, each with itself left out."""
@@ -191,6 +178,7 @@ class ActiveSet(Active):
         """Recompute the posterior, S and Q exactly from the factors (T&F eqs 6, 24, 25)."""
         post = self.posterior() if post is None else post
         self.mean, self.covariance = post.mean.copy(), post.covariance.copy()
+        self._evidence: float | None = self.evidence(post)
         projected = (self.beta * (self.R @ post.root)).T @ self.C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
         self.S = self.beta * self.problem.sqnorms - np.einsum("am,am->m", projected, projected)
         if self.fragile:
@@ -221,11 +209,12 @@ class ActiveSet(Active):
 
     def rebuild(self) -> None:
         """Factor the active columns anew from the data, then refresh."""
-        a = self.size
-        self._reserve(a)
-        basis, self.R = np.linalg.qr(self.problem.columns(np.array(self.indices, dtype=np.intp)))
-        self._U[:, :a] = basis
-        self._C[:a] = self.problem.correlate(basis).T
+        columns = self.problem.columns(np.array(self.indices, dtype=np.intp))
+        basis, self.R = np.linalg.qr(columns)
+        u = len(self.R)
+        self._reserve(u)
+        self._U[:, :u] = basis
+        self._C[:u] = self.problem.correlate(basis).T
         self.z = basis.T @ self.problem.target
         self._residual = self.problem.target - basis @ self.z
         self.refresh()
@@ -246,25 +235,27 @@ class ActiveSet(Active):
     # -- the three moves -----------------------------------------------------------------------------------
 
     def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
-        """Add function i with precision alpha (T&F A.2); False if it already lies in the span of the model."""
+        """Add function i with precision alpha (T&F A.2)."""
         beta = self.beta
         R, C, S_i, Q_i = self.R, self.C, self.S[i], self.Q[i].copy()
-        coefficients = self._append(i, alpha)  # φ_i = U r in the enlarged basis
-        if coefficients is None:
-            return False
-        inner, rho = coefficients[:-1], coefficients[-1]
+        inner, rho = self._append(i, alpha)  # φ_i = U inner + ρ u
         sigma_i = 1.0 / (alpha + S_i)
         mu_i = sigma_i * Q_i
         projected = beta * (R.T @ inner)  # β Φᵀ W φ_i
         spread = self.covariance @ projected
         outside = inner - R @ spread  # e_i in the old basis; its part along the new direction is ρ
-        correlation = beta * (C.T @ outside + rho * self._C[self.size - 1])  # β φ_mᵀ e_i
+        correlation = beta * (C.T @ outside)  # β φ_mᵀ e_i
+        if rho > 0.0:
+            correlation += beta * rho * self._C[len(R)]
         grown = np.empty((self.size, self.size))
         grown[:-1, :-1] = self.covariance + sigma_i * spread[:, None] * spread  # T&F eq. 28
         grown[:-1, -1] = grown[-1, :-1] = -sigma_i * spread
         grown[-1, -1] = sigma_i
         self.covariance = grown
         self.mean = np.vstack([self.mean - spread[:, None] * mu_i, mu_i])  # T&F eq. 29
+        if self._evidence is not None:
+            brings = contribution(np.array(alpha), np.array(S_i), np.array(np.mean(Q_i**2)))
+            self._evidence += self.problem.n_targets * float(brings)
         self.S = self.S - sigma_i * correlation**2  # T&F eq. 30
         self.Q = self.Q - correlation[:, None] * mu_i  # T&F eq. 31
         self.updates += 1
@@ -274,22 +265,24 @@ class ActiveSet(Active):
         """Give the j-th function in the model another precision (T&F A.3)."""
         kappa = 1.0 / (self.covariance[j, j] + 1.0 / (alpha - self.alpha[j]))
         self._shift(j, kappa)
-        self.alpha[j] = alpha
+        self.alpha[j], self._evidence = alpha, None
         return True
 
     def delete(self, j: int) -> bool:
         """Take the j-th function out of the model (T&F A.4)."""
         self._shift(j, 1.0 / self.covariance[j, j])
+        self._evidence = None
         keep = [k for k in range(self.size) if k != j]
         self.covariance = self.covariance[np.ix_(keep, keep)]
         self.mean = self.mean[keep]
         self._drop([j])
         return True
 
-    def restrict(self, stays: NDArray[np.bool_]) -> None:
-        """Delete several functions at once."""
-        self._drop(np.flatnonzero(~stays).tolist())
-        self.refresh()
+    def restrict(self, stays: NDArray[np.bool_], alpha: Array, beta: float, post: SmallPosterior | None = None) -> None:
+        """Delete several functions at once, and give those that stay other precisions and another noise."""
+        if not np.all(stays):
+            self._drop(np.flatnonzero(~stays).tolist())
+        self.set_hyperparameters(alpha, beta, post)
 
     def sweep(self, tol: float) -> int:
         """Re-estimate together all precisions that gain; none if that gains less than the best of them alone.
@@ -315,11 +308,11 @@ class ActiveSet(Active):
 
     def extend(self, problem: Problem) -> None:
         """Continue on a larger dictionary whose first functions are the present ones."""
-        fresh = problem.correlate(self._U[:, : self.size])[self.problem.n_functions :].T
+        old = self.problem.n_functions
         grown = np.zeros((len(self._C), problem.n_functions))
-        grown[:, : self.problem.n_functions] = self._C
-        grown[: self.size, self.problem.n_functions :] = fresh
+        grown[:, :old] = self._C
         self._C, self.problem = grown, problem
+        self.C[:, old:] = problem.correlate(self.U)[old:].T
         self.refresh()
 
     def _shift(self, j: int, kappa: float) -> None:
@@ -335,46 +328,44 @@ class ActiveSet(Active):
 
     # -- the factors ---------------------------------------------------------------------------------------
 
-    def _append(self, i: int, alpha: float) -> Array | None:
-        """Orthogonalise column i against U; return its coefficients in the enlarged basis, if it enlarges it."""
-        a = self.size
-        self._reserve(a + 1)
+    def _append(self, i: int, alpha: float) -> tuple[Array, float]:
+        """Orthogonalise column i against U; return its coefficients, and the norm of what enlarges the basis."""
+        u = len(self.R)
         phi = self.problem.columns(np.array([i]))[:, 0]
-        U = self._U[:, :a]
-        norm = np.sqrt(self.problem.sqnorms[i])
-        inner = np.zeros(a)
+        inner = np.zeros(u)
         for _ in range(2):  # twice is enough (Kahan-Parlett)
-            step = U.T @ phi
-            phi = phi - U @ step
+            step = self.U.T @ phi
+            phi = phi - self.U @ step
             inner += step
         rho = float(np.linalg.norm(phi))
-        if rho <= _IN_SPAN * norm:
-            return None
-        self._U[:, a] = phi / rho
-        self._C[a] = self.problem.correlate(self._U[:, a : a + 1])[:, 0]
-        grown = np.zeros((a + 1, a + 1))
-        grown[:a, :a] = self.R
-        grown[:a, a], grown[a, a] = inner, rho
+        self.indices.append(i)
+        self.alpha = np.append(self.alpha, alpha)
+        if rho <= _IN_SPAN * np.sqrt(self.problem.sqnorms[i]):
+            self.R = np.column_stack([self.R, inner])
+            return inner, 0.0
+        self._reserve(u + 1)
+        self._U[:, u] = phi / rho
+        new = self._U[:, u : u + 1]
+        self._C[u] = self.problem.correlate(new)[:, 0]
+        grown = np.zeros((u + 1, self.size))
+        grown[:u, :-1] = self.R
+        grown[:u, -1], grown[u, -1] = inner, rho
         self.R = grown
-        new = self._U[:, a : a + 1]
         along = new.T @ self._residual
         self._residual -= new @ along
         self.z = np.vstack([self.z, along])
-        self.indices.append(i)
-        self.alpha = np.append(self.alpha, alpha)
-        return np.append(inner, rho)
+        return inner, rho
 
     def _drop(self, positions: list[int]) -> None:
         """Remove columns from the factors; the span shrinks, so what it explained returns to the residual."""
-        a = self.size
-        keep = [k for k in range(a) if k not in positions]
+        u = len(self.R)
+        keep = [k for k in range(self.size) if k not in positions]
+        b = min(u, len(keep))
         q, r = np.linalg.qr(self.R[:, keep], mode="complete")
-        b = len(keep)
-        U = self._U[:, :a] @ q
         z = q.T @ self.z
-        self._residual += U[:, b:] @ z[b:]
-        self._C[:b] = q[:, :b].T @ self._C[:a]
-        self._U[:, :b] = U[:, :b]
+        self._residual += self.U @ (q[:, b:] @ z[b:])
+        self._C[:b] = q[:, :b].T @ self._C[:u]
+        self._U[:, :b] = self.U @ q[:, :b]
         self.R, self.z = r[:b], z[:b]
         self.indices = [self.indices[k] for k in keep]
         self.alpha = self.alpha[keep]

@@ -16,6 +16,12 @@ def inverse_upper(triangle: Array) -> Array:
     return _INVERT_TRIANGLE(triangle)[0] if len(triangle) else np.zeros((0, 0))
 
 
+def try_cholesky(matrix: Array) -> Array | None:
+    """Upper Cholesky factor, or None where the matrix is not positive definite."""
+    factor, failed = _CHOLESKY(matrix, lower=0, clean=1)
+    return None if failed else factor
+
+
 def cholesky(matrix: Array) -> Array:
     """Upper Cholesky factor of a positive definite matrix.
 
@@ -27,8 +33,8 @@ def cholesky(matrix: Array) -> Array:
     scale = np.sqrt(np.diagonal(matrix))
     unit = matrix / scale / scale[:, None]
     for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
-        factor, failed = _CHOLESKY(unit + jitter * np.eye(len(unit)), lower=0, clean=1)
-        if not failed:
+        factor = try_cholesky(unit + jitter * np.eye(len(unit)))
+        if factor is not None:
             return factor * scale
     raise np.linalg.LinAlgError("the posterior precision is not positive definite")
 

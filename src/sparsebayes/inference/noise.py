@@ -44,7 +44,9 @@ class NoiseProfile:
         scaled = active.R / np.sqrt(active.alpha)
         left, d, _ = np.linalg.svd(scaled)
         z2 = np.sum((left.T @ active.z) ** 2, axis=1)
-        return cls(active.problem.n_effective, active.problem.n_targets, d**2, z2, active.rest)
+        d2 = np.zeros(len(z2))
+        d2[: len(d)] = d**2
+        return cls(active.problem.n_effective, active.problem.n_targets, d2, z2, active.rest)
 
     def evidence(self, log_beta: float) -> float:
         """Log evidence at this noise."""

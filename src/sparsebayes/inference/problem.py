@@ -7,14 +7,14 @@ likelihood gave the weights, or what the functions are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.design import Design
+from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.linalg import cholesky, inverse_upper
 
 Index = NDArray[np.intp]
 
@@ -63,8 +63,22 @@ class Problem(Protocol):
         ...
 
     @property
+    def unexplained(self) -> float:
+        """Sum of squares of the targets outside all rows; zero unless the problem was compressed."""
+        ...
+
+    @property
     def target(self) -> Array:
         r"""Whitened targets :math:`\mathbf W^{1/2}\mathbf t`, of shape (rows, T)."""
+        ...
+
+    @property
+    def parent(self) -> Problem | None:
+        """The problem of which this is a part or a compression, if it is one."""
+        ...
+
+    def lift(self, indices: list[int]) -> list[int]:
+        """Numbers of functions in the parent problem."""
         ...
 
     def columns(self, idx: Index) -> Array:
@@ -76,7 +90,6 @@ class Problem(Protocol):
         ...
 
 
-@dataclass(frozen=True)
 class GaussianProblem:
     """Gaussian targets with one noise level: :math:`\\mathbf B = \\mathbf W/\\sigma^2`.
 
@@ -92,26 +105,33 @@ class GaussianProblem:
         Functions that may enter the model.
     bias : int, optional
         Index of the constant function.
+    stand_in : CompressedDesign, optional
+        A design of low rank that may stand in for ``design`` while the search goes on.
     """
 
-    design: Design
-    targets: Array
-    weights: Array
-    eligible: NDArray[np.bool_]
-    bias: int | None = None
-    sqnorms: Array = field(init=False, repr=False)
-    projection: Array = field(init=False, repr=False)
-    target: Array = field(init=False, repr=False)
-    _root: Array = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        root = np.sqrt(self.weights)[:, None]
-        sqnorms = self.design.sqnorms(self.weights)
-        object.__setattr__(self, "_root", root)
-        object.__setattr__(self, "target", root * self.targets)
-        object.__setattr__(self, "sqnorms", sqnorms)
-        object.__setattr__(self, "projection", self.design.correlate(root * self.target))
-        object.__setattr__(self, "eligible", self.eligible & (sqnorms > 0.0))
+    def __init__(
+        self,
+        design: Design,
+        targets: Array,
+        weights: Array,
+        eligible: NDArray[np.bool_],
+        bias: int | None = None,
+        stand_in: CompressedDesign | None = None,
+    ) -> None:
+        self.design = design
+        self.targets = targets
+        self.weights = weights
+        self.bias = bias
+        self.stand_in = stand_in
+        self.parent: Problem | None = None
+        self.members: Index | None = None
+        self.unexplained = 0.0
+        self.n_effective = float(np.sum(weights))
+        self._candidates = eligible
+        self._root = np.sqrt(weights)[:, None]
+        self.target = self._root * targets
+        self._sqnorms: Array | None = None
+        self._projection: Array | None = None
 
     @property
     def n_functions(self) -> int:
@@ -124,19 +144,88 @@ class GaussianProblem:
         return self.targets.shape[1]
 
     @property
-    def n_effective(self) -> float:
-        """Sum of the sample weights."""
-        return float(np.sum(self.weights))
-
-    @property
     def mean_square(self) -> float:
         """Weighted mean square of the targets."""
-        return float(np.sum(self.target**2)) / (self.n_effective * self.n_targets)
+        return (float(np.sum(self.target**2)) + self.unexplained) / (self.n_effective * self.n_targets)
+
+    @property
+    def sqnorms(self) -> Array:
+        """Weighted squared norms of the functions."""
+        self._learn_moments()
+        return self._sqnorms  # pyright: ignore[reportReturnType]
+
+    @property
+    def projection(self) -> Array:
+        """Weighted inner products of the functions with the targets."""
+        self._learn_moments()
+        return self._projection  # pyright: ignore[reportReturnType]
+
+    @property
+    def eligible(self) -> NDArray[np.bool_]:
+        """Functions that may enter: not zero, and not a copy of an earlier one."""
+        return self._candidates & (self.sqnorms > 0.0)
 
     def columns(self, idx: Index) -> Array:
         """Whitened columns."""
         return self._root * self.design.columns(idx)
 
     def correlate(self, vectors: Array) -> Array:
-        """Correlations of all functions with whitened vectors."""
-        return self.design.correlate(self._root * vectors)
+        """Correlations of all functions with whitened vectors; the first pass also finds norms and projections."""
+        if self._sqnorms is not None:
+            return self.design.correlate(self._root * vectors)
+        k = self.n_targets
+        found, norms = self.design.moments(self._root * np.hstack([self.target, vectors]), self.weights)
+        self._sqnorms, self._projection = norms, found[:, :k]
+        return found[:, k:]
+
+    def _learn_moments(self) -> None:
+        if self._sqnorms is None:
+            self.correlate(np.zeros((len(self._root), 0)))
+
+    # -- smaller problems with the same answer -------------------------------------------------------------
+
+    def restrict(self, members: Index) -> GaussianProblem:
+        """The problem of a part of the dictionary, held in memory."""
+        return self._part(members, self.design.columns(members))
+
+    def enlarge(self, fresh: Index) -> GaussianProblem:
+        """A part of a problem with further functions of it at the end."""
+        if not isinstance(self.parent, GaussianProblem) or self.members is None:
+            raise TypeError("only a part of a problem can be enlarged")
+        held = self.design.columns(slice(None))
+        values = np.hstack([held, self.parent.design.columns(fresh)])
+        return self.parent._part(np.concatenate([self.members, fresh]), values)
+
+    def _part(self, members: Index, values: Array) -> GaussianProblem:
+        bias = np.flatnonzero(members == self.bias)
+        place = int(bias[0]) if len(bias) else None
+        part = GaussianProblem(DenseDesign(values), self.targets, self.weights, self.eligible[members], place)
+        part.parent, part.members = self, members
+        part.unexplained, part.n_effective = self.unexplained, self.n_effective
+        part._sqnorms, part._projection = self.sqnorms[members], self.projection[members]
+        return part
+
+    def compressed(self) -> GaussianProblem:
+        r"""The problem of r rows that is exactly this one with the stand-in for its design.
+
+        With :math:`\boldsymbol\Phi=\mathbf L\mathbf M^\top` and :math:`\mathbf L^\top\mathbf W\mathbf L=\mathbf
+        T^\top\mathbf T`, the columns of :math:`\mathbf L\mathbf T^{-1}` are orthonormal in the weights' inner product:
+        nothing that matters is lost in :math:`(\mathbf T\mathbf M^\top, \mathbf T^{-\top}\mathbf L^\top\mathbf W\mathbf
+        t)` but the sum of squares of the targets outside their span.
+        """
+        if self.stand_in is None:
+            raise ValueError("the problem has no design to stand in")
+        left, right = self.stand_in.left, self.stand_in.right
+        weighted = self.weights[:, None] * left
+        factor = cholesky(weighted.T @ left)
+        targets = inverse_upper(factor).T @ (weighted.T @ self.targets)
+        small = GaussianProblem(
+            CompressedDesign(factor, right), targets, np.ones(len(factor)), self._candidates, self.bias
+        )
+        small.parent, small.n_effective = self, self.n_effective
+        small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
+        return small
+
+    def lift(self, indices: list[int]) -> list[int]:
+        """Numbers of functions in the parent problem."""
+        return list(indices) if self.members is None else self.members[indices].tolist()

@@ -14,10 +14,12 @@ from sparsebayes.inference.certificate import Certificate, certify
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive, LaplaceProblem
 from sparsebayes.inference.noise import noise_floor
-from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.problem import GaussianProblem, Problem
+from sparsebayes.inference.sequential import score
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, full_model, hold
 from sparsebayes.inference.status import Record, Status
+from sparsebayes.inference.working import widen, working_problem
 
 _CERTIFICATION_ROUNDS = 3
 
@@ -123,10 +125,11 @@ class _Run:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
         if isinstance(problem, LaplaceProblem):
             return LaplaceActive(problem), False, Status.CONVERGED
-        fixed = self.settings.noise_variance
-        if problem.mean_square == 0.0:
+        fixed, scale = self.settings.noise_variance, problem.mean_square
+        if scale == 0.0:
             return ActiveSet(problem, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
-        return ActiveSet(problem, 1.0 / (fixed or FIRST_NOISE * problem.mean_square)), fixed is None, Status.CONVERGED
+        small = working_problem(problem) if isinstance(problem, GaussianProblem) else problem
+        return ActiveSet(small, 1.0 / (fixed or FIRST_NOISE * scale)), fixed is None, Status.CONVERGED
 
     # -- starts --------------------------------------------------------------------------------------------
 
@@ -175,7 +178,8 @@ class _Run:
     def _full_start(self, number: int) -> None:
         """Begin once more from the whole dictionary, where that is small."""
         state = self.best.state
-        model = full_model(state.active.problem) if self.solver.full_start else None
+        problem = state.active.problem
+        model = full_model(problem) if self.solver.full_start and problem.parent is None else None
         if model is not None:
             # The functions that the fixed point left are this start's additions.
             self._release(_Start(number, self.solver.init(model, True, state.rng), n_iter=model.size))
@@ -221,6 +225,8 @@ class _Run:
         rounds = self.solver.rounds if self.settings.grow is not None else 0
         while True:
             info = self._step(start)
+            if info is None and self._widen(state):
+                continue
             if info is None and rounds > 0:
                 rounds -= 1
                 self._grow(state)
@@ -241,6 +247,15 @@ class _Run:
             return self.solver.step(start.state, self.settings.tol)
         except KeyboardInterrupt as interrupt:
             raise _Stopped(Status.INTERRUPTED, start.number) from interrupt
+
+    def _widen(self, state: State) -> bool:
+        """Take more functions into the working set, where there is one and some outside it gain."""
+        if not isinstance(state.active, ActiveSet):
+            return False
+        widened = widen(state.active, lambda whole: score(whole).gain, self.settings.tol)
+        if widened:
+            state.refused.clear()
+        return widened
 
     def _grow(self, state: State) -> None:
         """Add generated functions to the dictionary."""

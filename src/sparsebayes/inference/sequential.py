@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.noise import maximise_noise, reestimate_noise
+from sparsebayes.inference.noise import maximise_noise, noise_floor, reestimate_noise
+from sparsebayes.inference.settling import settle
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 
 SELECTIONS = ("greedy", "ordered", "random")
@@ -34,6 +35,11 @@ _DOUBTFUL = 1.0
 _NEAR_MISSES = 5
 # What such a prediction may be wrong by: re-estimation goes on until this fraction of the tolerance.
 _CAUTION = 0.1
+# Functions added at once in a working set, as long as each gains this part of what the first did; and the tolerance, in
+# nats, of the settling in between.
+_BATCH = 8
+_FAIR_PART = 0.3
+_ROUGHLY = 0.1
 
 
 @dataclass(frozen=True)
@@ -184,6 +190,8 @@ class Sequential(Solver):
         """Make one move; None when no move gains more than ``tol``."""
         active = state.active
         active.maintain()
+        if self._in_batches(state):
+            return self._batch_step(state, tol)
         if state.learn_noise and state.since_noise >= self.noise_every:
             state.since_noise = 0
             if reestimate_noise(state.gaussian) > 0.0:
@@ -203,6 +211,37 @@ class Sequential(Solver):
             if changed:
                 return self._done(state, "sweep", n_moves=changed)
         return self._move(state, scores, choice, tol)
+
+    # -- several additions at once -------------------------------------------------------------------------
+
+    def _in_batches(self, state: State) -> bool:
+        """In a working set functions are many and alike: single re-estimations would be most of the moves."""
+        active = state.active
+        return (
+            self.selection == "greedy" and self.sweeps and not active.approximate and active.problem.parent is not None
+        )
+
+    def _batch_step(self, state: State, tol: float) -> Info | None:
+        """Add the best function while it gains a fair part of what the first of the batch did, then settle the rest."""
+        active = state.gaussian
+        scores = score(active)
+        outside = np.where(scores.in_model, 0.0, scores.gain)
+        outside[list(state.refused)] = 0.0
+        first = self._first(state, scores)
+        i = int(np.argmax(outside >= np.max(outside) * (1.0 - _TIE))) if first is None else first
+        if not state.batch:
+            state.batch_floor = max(tol, _FAIR_PART * float(outside[i]))
+        if state.batch < _BATCH and outside[i] > state.batch_floor:
+            state.batch += 1
+            return self._move(state, scores, i)
+        added, state.batch = state.batch, 0
+        changed = settle(
+            active, _ROUGHLY if added else _CAUTION * tol, 1.0 / noise_floor(active) if state.learn_noise else None
+        )
+        if changed or added:
+            return self._done(state, "sweep", n_moves=changed)
+        state.evidence = active.evidence()
+        return None
 
     # -- which move ----------------------------------------------------------------------------------------
 

@@ -43,6 +43,8 @@ class State:
     refused: set[int] = field(default_factory=set)
     stale: set[int] = field(default_factory=set)
     settled: bool = False
+    batch: int = 0
+    batch_floor: float = 0.0
 
     @property
     def gaussian(self) -> ActiveSet:

@@ -129,9 +129,7 @@ def full_model(problem: Problem) -> ActiveSet | None:
         s, q2 = active.leave_one_out()
         stays = (q2 > s) | (gamma > _WEAK)
         change = np.max(np.abs(np.log(alpha / active.alpha))[stays], initial=0.0)
-        active.set_hyperparameters(alpha, 1.0 / noise)
-        if not np.all(stays):
-            active.restrict(stays)
-        elif change < _RELAXED:
+        active.restrict(stays, alpha[stays], 1.0 / noise)
+        if np.all(stays) and change < _RELAXED:
             break
     return active

@@ -1,0 +1,181 @@
+r"""Φ of low rank: a smooth kernel, by a pivoted partial Cholesky factorisation that never forms it.
+
+For a positive definite kernel and pivots P the Nyström approximation :math:`\mathbf K(X,P)\mathbf K(P,P)^{-1}\mathbf
+K(P,C)` leaves a remainder whose entries are bounded by :math:`\sqrt{d(x)\,d(c)}`, with :math:`d` the remaining
+diagonal.  The pivots are chosen a block at a time, so that the work is in matrix-matrix products.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import get_lapack_funcs, solve_triangular
+
+from sparsebayes.basis.base import Floats, Index, positions
+from sparsebayes.basis.kernels import KernelFunctions
+
+from .protocol import Design
+
+(_PIVOTED_CHOLESKY,) = get_lapack_funcs(("pstrf",), (np.zeros(1),))
+# Pivots chosen at once, from this many times as many rows with the largest remaining diagonal; a pivot whose remainder
+# within the block falls below this fraction of the largest is left for later.
+_BLOCK = 32
+_POOL = 4
+_STALE = 0.1
+_ROOM = 3.0
+
+
+class CompressedDesign(Design):
+    """Φ = left rightᵀ, of rank r.
+
+    Parameters
+    ----------
+    left : (N, r) ndarray
+        Coordinates of the rows.
+    right : (M, r) ndarray
+        Coordinates of the functions.
+    landmarks : (k,) integer array, optional
+        Functions that between them nearly span all of Φ.
+    """
+
+    def __init__(self, left: Floats, right: Floats, landmarks: Index | None = None) -> None:
+        if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1]:
+            raise ValueError(f"factors have shapes {left.shape} and {right.shape}; expected (N, r) and (M, r)")
+        self.left = left
+        self.right = right
+        self.landmarks = np.zeros(0, dtype=np.intp) if landmarks is None else landmarks
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers (N, M) of rows and columns."""
+        return len(self.left), len(self.right)
+
+    @property
+    def rank(self) -> int:
+        """Number of coordinates."""
+        return self.left.shape[1]
+
+    def columns(self, idx: Any) -> Floats:
+        """Return Φ[:, idx], a new (N, k) array."""
+        return self.left @ self.right[positions(idx, len(self.right))].T
+
+    def matvec(self, w: ArrayLike, idx: Any) -> Floats:
+        """Return Φ[:, idx] w for weights (k,) or (k, T)."""
+        return self.left @ (self.right[positions(idx, len(self.right))].T @ np.asarray(w, dtype=np.float64))
+
+    def correlate(self, V: ArrayLike) -> Floats:
+        """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
+        return self.right @ (self.left.T @ np.asarray(V, dtype=np.float64))
+
+    def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
+        """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
+        rows = self.left if weights is None else self._row_weights(weights)[:, None] * self.left
+        inner = self.left.T @ rows
+        return np.einsum("mr,mr->m", self.right @ inner, self.right)
+
+
+def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max_rank: int) -> CompressedDesign | None:
+    """Compress a positive definite kernel of unit diagonal; None where that rank does not reach the tolerance.
+
+    Parameters
+    ----------
+    functions : KernelFunctions
+        The kernel at its centres.
+    X : (N, d) ndarray
+        Inputs of the rows.
+    tolerance : float
+        Bound on the remaining diagonal at the centres, and so on the error of every entry between them.
+    max_rank : int
+        Largest rank.
+    """
+    factors = _Factors(functions, max_rank)
+    while float(np.max(factors.remainder)) > tolerance:
+        if not factors.grow() or factors.hopeless(tolerance):
+            return None
+    right = factors.coordinates[:, : factors.rank]
+    if np.array_equal(functions.rows, np.arange(len(X))):
+        return CompressedDesign(right, right, factors.chosen)
+    values = functions.evaluate(X, factors.chosen)
+    left = solve_triangular(right[factors.chosen], values.T, lower=True, check_finite=False).T
+    return CompressedDesign(left, right, factors.chosen)
+
+
+class _Factors:
+    r"""The factorisation :math:`\mathbf K\approx\mathbf L\mathbf L^\top` of a kernel at its centres, as far as it is.
+
+    Attributes
+    ----------
+    coordinates : (M, >= rank) ndarray
+        L, in its first columns.
+    chosen : (rank,) integer array
+        The pivots, in order.
+    remainder : (M,) ndarray
+        Diagonal of what is left.
+    """
+
+    def __init__(self, functions: KernelFunctions, max_rank: int) -> None:
+        self.functions, self.max_rank = functions, max_rank
+        m = len(functions)
+        self.coordinates = np.zeros((m, min(max_rank, 8 * _BLOCK)), order="F")
+        self.remainder = np.ones(m)
+        self.chosen = np.zeros(0, dtype=np.intp)
+        # While all diagonals are equal, begin with the outermost centres: a choice that no order of the rows affects.
+        scaled = functions.scaled_centres
+        self._outermost = np.square(scaled - scaled.mean(axis=0)).sum(axis=1)
+
+    @property
+    def rank(self) -> int:
+        """Number of pivots."""
+        return len(self.chosen)
+
+    def grow(self) -> bool:
+        """Choose a block of pivots among the centres with the largest remainders; False where there is no room."""
+        size = min(_POOL * _BLOCK, len(self.remainder))
+        key = self.remainder if self.rank else self._outermost
+        pool = np.argpartition(-key, size - 1)[:size]
+        pool = pool[np.argsort(-key[pool], kind="stable")]
+        done = self.coordinates[pool, : self.rank]
+        schur = self.functions.evaluate(self.functions.centres[pool], pool) - done @ done.T
+        factor, order, found, _ = _PIVOTED_CHOLESKY(schur, tol=_STALE * float(np.max(self.remainder)), lower=1)
+        k = min(_BLOCK, int(found))
+        if k == 0 or self.rank + k > self.max_rank:
+            return False
+        self._append(pool[np.asarray(order[:k]) - 1], np.tril(factor[:k, :k]))
+        return True
+
+    def _append(self, picked: Index, triangle: Floats) -> None:
+        self._reserve(self.rank + len(picked))
+        done = self.coordinates[:, : self.rank]
+        block = self.functions.evaluate(self.functions.centres, picked)
+        block -= done @ done[picked].T
+        new = solve_triangular(triangle, block.T, lower=True, check_finite=False).T
+        self.coordinates[:, self.rank : self.rank + len(picked)] = new
+        self.remainder -= np.einsum("mr,mr->m", new, new)
+        self.remainder[picked] = 0.0
+        self.chosen = np.concatenate([self.chosen, picked])
+
+    def _reserve(self, rank: int) -> None:
+        if rank > self.coordinates.shape[1]:
+            grown = np.zeros((len(self.remainder), min(self.max_rank, 2 * self.coordinates.shape[1])), order="F")
+            grown[:, : self.rank] = self.coordinates[:, : self.rank]
+            self.coordinates = grown
+
+    def hopeless(self, tolerance: float) -> bool:
+        """Whether the remainder falls far too slowly: its logarithm, carried on in a line, would pass the largest rank.
+
+        Smooth kernels fall ever faster, so the line is given some room.
+        """
+        reached = np.log(max(float(np.max(self.remainder)), tolerance))
+        return self.rank >= 4 * _BLOCK and self.rank * np.log(tolerance) < _ROOM * self.max_rank * reached
+
+
+def with_columns(design: CompressedDesign, columns: NDArray[np.float64]) -> CompressedDesign:
+    """Add whole columns to a compressed design: the compression spans them exactly."""
+    k = columns.shape[1]
+    m, r = design.right.shape
+    right = np.zeros((m + k, r + k))
+    right[:m, :r] = design.right
+    right[m:, r:] = np.eye(k)
+    return CompressedDesign(np.hstack([design.left, columns]), right, design.landmarks)
