@@ -1,7 +1,6 @@
 r"""Which functions describe a tile: sparse Bayesian regression with the noise as the approximation error.
 
-All tiles share one dictionary, so what depends on it alone (its values, their norms, which are copies of others) is
-computed once, and the correlations :math:`\boldsymbol\Phi^\top\mathbf t` of all tiles are one product.
+All tiles share one dictionary, so its values, and which functions are copies of others, are computed once.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from functools import cached_property
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from sparsebayes.applications.images.pixels import Array, tile_pixels
 from sparsebayes.basis import Basis
 from sparsebayes.basis.base import Index, Specification
 from sparsebayes.design import DenseDesign, representatives
 from sparsebayes.inference import Sequential
+from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.run import Settings, run
 
 # A function enters a tile if it brings so many nats: what it costs in the file is about that.
@@ -73,42 +72,6 @@ def _kinds(specifications: list[Specification]) -> Index:
 
 
 @dataclass(frozen=True)
-class TileProblem:
-    """The problem of one tile, with everything that is the same for all tiles computed beforehand."""
-
-    design: DenseDesign
-    target: Array
-    projection: Array
-    sqnorms: Array
-    eligible: NDArray[np.bool_]
-    bias: int | None = None
-    n_targets: int = 1
-
-    @property
-    def n_functions(self) -> int:
-        """Number of candidate functions."""
-        return self.design.shape[1]
-
-    @property
-    def n_effective(self) -> float:
-        """Number of pixels."""
-        return float(len(self.target))
-
-    @property
-    def mean_square(self) -> float:
-        """Mean square of the pixels."""
-        return float(np.mean(self.target**2))
-
-    def columns(self, idx: Index) -> Array:
-        """Columns of the dictionary."""
-        return self.design.columns(idx)
-
-    def correlate(self, vectors: Array) -> Array:
-        """Correlations of all functions with vectors."""
-        return self.design.correlate(vectors)
-
-
-@dataclass(frozen=True)
 class Selection:
     """The functions of one tile, in ascending order, and the posterior mean of their weights."""
 
@@ -136,15 +99,13 @@ def select(dictionary: TileDictionary, tiles: Array, noise: float, n_jobs: int |
 
 
 def _select(dictionary: TileDictionary, tiles: Array, noise: float) -> list[Selection]:
-    design = dictionary.design
-    n_functions = design.shape[1]
-    projections = design.correlate(np.ascontiguousarray(tiles.T))
-    sqnorms, eligible = np.ones(n_functions), np.ones(n_functions, dtype=bool)
+    design, rows = dictionary.design, np.ones(tiles.shape[1])
+    eligible = np.ones(design.shape[1], dtype=bool)
     settings = Settings(tol=_PRICE, max_iter=4 * tiles.shape[1], noise_variance=noise**2)
     rng = np.random.default_rng(0)
     selections = []
-    for target, projection in zip(tiles, projections.T, strict=True):
-        problem = TileProblem(design, target[:, None], projection[:, None], sqnorms, eligible)
+    for target in tiles:
+        problem = GaussianProblem(design, target[:, None], rows, eligible)
         active = run(problem, Sequential(), settings, rng).active
         order = np.argsort(active.indices)
         functions = np.array(active.indices, dtype=np.intp)[order]
