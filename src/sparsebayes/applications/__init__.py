@@ -1,4 +1,4 @@
-"""What sparse Bayesian models are good for beyond regression: each application a small interface on the same solvers."""
+"""What sparse Bayesian models are good for beyond regression and classification."""
 
 from sparsebayes.applications.images import SparseCode, SuperResolution, compress, decompress, super_resolve
 

@@ -12,7 +12,6 @@ from .base import Basis, Floats, Functions, Specification, positions
 from .checks import check_count, check_real, check_training
 
 
-
 @dataclass(frozen=True)
 class Waves:
     """One entry per function: where it is, how wide, and how it oscillates.
@@ -91,7 +90,7 @@ class GaborFunctions(Functions):
 class Gabor(Basis):
     r"""Gabor functions on a grid, in several widths, frequencies and directions.
 
-    With :math:`u` and :math:`v` the coordinates across and along the stripes, from the centre and in units of the width,
+    With :math:`u` and :math:`v` the coordinates across and along the stripes, from the centre in units of the width,
 
     .. math:: \phi(x) = \exp\{-\tfrac12(u^2 + v^2/a^2)\}\,\cos(2\pi f u + \psi) .
 
@@ -146,7 +145,9 @@ class Gabor(Basis):
         """Lay a grid of functions of every width over the range of two inputs."""
         X = check_training(X)
         if X.shape[1] != 2:
-            raise ValueError(f"X has {X.shape[1]} features; Gabor functions take two, such as row and column of a pixel")
+            raise ValueError(
+                f"X has {X.shape[1]} features; Gabor functions take two, such as row and column of a pixel"
+            )
         widths = _check_list("widths", self.widths, minimum=np.finfo(float).tiny)
         cycles = _check_list("cycles", self.cycles, minimum=0.0)
         for name in ("aspect", "spacing"):

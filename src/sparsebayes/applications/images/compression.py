@@ -154,7 +154,7 @@ class _Job:
         """A code of at most so many bits, and not many fewer."""
         described = self._describe(self._noise_for(bits))
         low, high = _STEP_RANGE
-        at, best = 1.0, None
+        at, size, best = 1.0, np.inf, None
         for _ in range(_TRIALS):
             code = self._quantise(described, at)
             size = 8.0 * len(code.to_bytes())
@@ -222,7 +222,7 @@ class _Job:
         bits = 0.0
         for selections in described.selections:
             sizes = [np.abs(np.round(s.weights / (_STEP * noise))).astype(np.int64) for s in selections]
-            counts = np.array([np.sum(size > 0) for size in sizes])
+            counts = np.array([np.count_nonzero(size) for size in sizes], dtype=np.int64)
             bits += _MEAN_BITS * len(counts) + _entropy(counts)
             bits += _PLACES * float(np.sum(_log2_choose(n_functions, counts)))
             bits += _entropy(np.concatenate(sizes)[np.concatenate(sizes) > 0]) + float(np.sum(counts))

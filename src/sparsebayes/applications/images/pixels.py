@@ -37,10 +37,14 @@ def as_image(image: ArrayLike, name: str = "image") -> NDArray[Any]:
     if pixels.size == 0:
         raise ValueError(f"{name} is empty, of shape {pixels.shape}; expected at least one pixel")
     if pixels.dtype not in _DTYPES:
-        raise TypeError(f"{name} has dtype {pixels.dtype}; expected uint8, uint16, float32 or float64: convert it first")
+        raise TypeError(
+            f"{name} has dtype {pixels.dtype}; expected uint8, uint16, float32 or float64: convert it first"
+        )
     if not np.isfinite(pixels).all():
         count = int(np.sum(~np.isfinite(pixels)))
-        raise ValueError(f"{name} has {count} pixels that are NaN or infinite; expected finite ones: fill them in first")
+        raise ValueError(
+            f"{name} has {count} pixels that are NaN or infinite; expected finite ones: fill them in first"
+        )
     return pixels
 
 

@@ -61,8 +61,8 @@ class Grid:
         reach = max(float(np.max(np.abs(motion.places(k, pixels) - pixels))) for k in range(len(motion.angles)))
         border = int(np.ceil(scale * (reach + _CUT * scene.blur))) + 1
         result = (scale * shape[0], scale * shape[1])
-        sides = (next_fast_len(result[0] + 2 * border, real=True), next_fast_len(result[1] + 2 * border, real=True))
-        return cls(sides, border, result, scale)
+        rows, columns = (int(next_fast_len(side + 2 * border, real=True) or 0) for side in result)
+        return cls((rows, columns), border, result, scale)
 
     def coordinates(self, places: Array) -> Array:
         """Places of the scene, relative to its centre, in pixels of this grid."""
@@ -120,7 +120,7 @@ def _observation(shape: tuple[int, ...], motion: Motion, scene: Scene, grid: Gri
     pixels = centred_pixels(shape)
     width = grid.scale * scene.blur
     radius = max(1, int(np.ceil(_CUT * width)))
-    offsets = np.stack(np.mgrid[-radius : radius + 1, -radius : radius + 1], axis=-1).reshape(-1, 2)
+    offsets = np.argwhere(np.ones((2 * radius + 1, 2 * radius + 1), dtype=bool)) - radius
     parts = []
     for k in range(len(motion.angles)):
         at = grid.coordinates(motion.places(k, pixels))
@@ -162,5 +162,5 @@ def _blur_spectrum(grid: Grid, scene: Scene) -> Array:
 
 
 def _filter(x: Array, spectrum: Array, grid: Grid) -> Array:
-    transformed = rfft2(x.reshape(grid.shape)) * spectrum
+    transformed = np.asarray(rfft2(x.reshape(grid.shape))) * spectrum
     return np.asarray(irfft2(transformed, s=grid.shape)).ravel()

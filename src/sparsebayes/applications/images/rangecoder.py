@@ -56,7 +56,7 @@ class Encoder:
             carry = self._low >> 32
             if self._begun:
                 self._out.append((self._last + carry) & 0xFF)
-            self._out.extend(((0xFF + carry) & 0xFF for _ in range(self._held)))
+            self._out.extend((0xFF + carry) & 0xFF for _ in range(self._held))
             self._held = 0
             self._last = (self._low >> 24) & 0xFF
             self._begun = True

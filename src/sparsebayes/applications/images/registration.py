@@ -56,8 +56,7 @@ def rotation_slope(angle: float) -> Array:
 def centred_pixels(shape: tuple[int, ...]) -> Array:
     """Rows and columns of all pixels, relative to the centre of the image."""
     rows, columns = shape[:2]
-    grid = np.stack(np.mgrid[:rows, :columns], axis=-1).reshape(-1, 2)
-    return grid - 0.5 * np.array([rows - 1.0, columns - 1.0])
+    return np.argwhere(np.ones((rows, columns), dtype=bool)) - 0.5 * np.array([rows - 1.0, columns - 1.0])
 
 
 def first_guess(images: Sequence[Array]) -> Motion:

@@ -5,10 +5,10 @@ about a pixel of the high resolution up, all of the same variance,
 
 .. math:: k(d) = A \sum_i \exp(-d^2/r_i^2),\qquad r_i = 2^i r_0 ,
 
-which is about the scale-invariant spectrum of natural images: a single Gaussian would blame the blur for a spectrum that
-falls by itself.  Once the blur is known, every octave may have a variance :math:`A_i` of its own.  A pixel sees the scene through a Gaussian of standard deviation :math:`\tau`.  Both being Gaussian, the
-high-resolution image integrates out in closed form and without a grid: two pixels that see places a distance d apart
-have the covariance
+which is about the scale-invariant spectrum of natural images: a single Gaussian would blame the blur for a spectrum
+that falls by itself.  Once the blur is known, every octave may have a variance :math:`A_i` of its own.  A pixel sees
+the scene through a Gaussian of standard deviation :math:`\tau`.  Both being Gaussian, the high-resolution image
+integrates out in closed form and without a grid: two pixels that see places a distance d apart have the covariance
 
 .. math:: \kappa(d) = \sum_i A_i \frac{r_i^2}{r_i^2+4\tau^2}\exp\Big(\frac{-d^2}{r_i^2+4\tau^2}\Big) ,
 
@@ -24,12 +24,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, cholesky
-from scipy.linalg.lapack import dpotri
+from scipy.linalg import cho_solve, cholesky, get_lapack_funcs
 
 from sparsebayes.applications.images.pixels import Array
 from sparsebayes.applications.images.registration import Motion, rotation_slope
 
+(_INVERT,) = get_lapack_funcs(("potri",), (np.zeros(1),))
 # The largest scale of the scene's covariance, in pixels of the low resolution.
 _LARGEST = 8.0
 
@@ -64,7 +64,7 @@ class Scene:
     @property
     def squared_scales(self) -> Array:
         """The r_i²."""
-        return (self.finest * 2.0 ** np.arange(len(self.variances))) ** 2
+        return self.finest**2 * 4.0 ** np.arange(len(self.variances), dtype=np.float64)
 
     @property
     def logarithms(self) -> Array:
@@ -154,7 +154,7 @@ def _patch_evidence(patch: Patch, motion: Motion, scene: Scene) -> tuple[float, 
 
 def inverse_from_factor(factor: Array) -> Array:
     """Inverse of a matrix from its lower Cholesky factor."""
-    lower, _ = dpotri(factor, lower=1)
+    lower, _ = _INVERT(factor, lower=1)
     lower = np.tril(lower)
     return lower + np.tril(lower, -1).T
 

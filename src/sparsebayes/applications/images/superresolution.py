@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from sparsebayes.basis.checks import check_count
 # Patches: their side, in pixels of the low resolution, and how many there are at most down and across; few where the
 # motion is learned, more where the scene's spectrum is, which differs from place to place.
 _MOTION_PATCHES = (6, 3)
-_SPECTRUM_PATCHES = (5, 4)
+_SPECTRUM_PATCHES = (4, 7)
 # Finest scale of the scene, in pixels of the high resolution: pictures are a little soft themselves, and what softness
 # the scene is not allowed the blur would have to explain.
 _FINEST = 1.5
@@ -48,10 +49,8 @@ class SuperResolution:
     ----------
     image : ndarray, (scale · rows, scale · columns[, 3])
         Posterior mean of the scene in the frame of the first image, in its units, not clipped to their range.
-    shifts : (K, 2) ndarray
-        Shift of every image against the first, down and to the right, in pixels of the low resolution.
-    angles : (K,) ndarray
-        Rotation of every image about its centre, in radians.
+    motion : Motion
+        Shift of every image against the first, in pixels of the low resolution, and its rotation in radians.
     blur : float
         Standard deviation of the point spread, in pixels of the low resolution.
     noise : float
@@ -63,15 +62,16 @@ class SuperResolution:
     """
 
     image: Array
-    shifts: Array
-    angles: Array
+    motion: Motion
     blur: float
     noise: float
     log_evidence: float
     n_iter: int
 
 
-def super_resolve(images: Sequence[ArrayLike] | NDArray[np.float64], scale: int = 4, *, max_iter: int = 60) -> SuperResolution:
+def super_resolve(
+    images: Sequence[ArrayLike] | NDArray[np.float64], scale: int = 4, *, max_iter: int = 60
+) -> SuperResolution:
     r"""Combine images of one scene into one of higher resolution.
 
     The scene is a Gaussian process seen by every image after a shift and a rotation through one Gaussian blur, with
@@ -105,7 +105,7 @@ def super_resolve(images: Sequence[ArrayLike] | NDArray[np.float64], scale: int 
     >>> result = super_resolve([look(0, 0), look(0.5, 0.2), look(-0.3, 0.6)], scale=2)
     >>> result.image.shape
     (32, 40)
-    >>> bool(np.all(np.abs(result.shifts[1] - [0.5, 0.2]) < 0.1))
+    >>> bool(np.all(np.abs(result.motion.shifts[1] - [0.5, 0.2]) < 0.1))
     True
     """
     stack = _check_images(images)
@@ -126,7 +126,7 @@ def super_resolve(images: Sequence[ArrayLike] | NDArray[np.float64], scale: int 
     side, most = _SPECTRUM_PATCHES
     scene = _learn_spectrum(_patches(grey, motion, side, _even(grey[0].shape, side, most)), motion, scene)
     image = _sharpen(stack, motion, scene, scale)
-    return SuperResolution(image, motion.shifts, motion.angles, scene.blur, scene.noise * deviation, value, n_iter)
+    return SuperResolution(image, motion, scene.blur, scene.noise * deviation, value, n_iter)
 
 
 def _check_images(images: Sequence[ArrayLike] | NDArray[np.float64]) -> Array:
@@ -188,7 +188,7 @@ def _cuts(length: int, side: int, most: int) -> list[slice]:
     if room < 1:
         return [slice(length // 2, length // 2 + 1)]
     edges = margin + np.linspace(0, room, cells + 1).astype(int)
-    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
 
 def _register(patches: list[Patch], guess: Motion, begin: Scene, max_iter: int) -> tuple[Motion, Scene, float, int]:
