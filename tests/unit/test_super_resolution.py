@@ -29,7 +29,7 @@ def views(scene):
 def test_gradient_of_the_evidence_is_exact():
     rng = np.random.default_rng(1)
     patch = Patch(np.repeat(np.arange(3), 6), 2.0 * rng.standard_normal((18, 2)), rng.standard_normal(18))
-    begin = Scene.scale_invariant(1.0, 0.5, 0.3, 0.5)
+    begin = Scene.typical(1.0, 0.5, 0.3, 0.5)
     size = len(begin.variances) + 2
 
     def evidence(v):
@@ -46,7 +46,7 @@ def test_gradient_of_the_evidence_is_exact():
 
 def test_evidence_is_that_of_the_high_resolution_image_integrated_out():
     """The closed form against brute force on a fine grid."""
-    scene = Scene.scale_invariant(0.7, 0.4, 0.2, 0.8)
+    scene = Scene.typical(0.7, 0.4, 0.2, 0.8)
     places = np.array([[0.0, 0.0], [0.3, -0.4], [-0.9, 0.6]])
     patch = Patch(np.zeros(3, dtype=np.intp), places, np.array([0.5, -0.2, 0.1]))
     value, _ = log_evidence([patch], Motion(np.zeros((1, 2)), np.zeros(1)), scene)
@@ -65,7 +65,7 @@ def test_posterior_mean_is_the_dense_solution():
     rng = np.random.default_rng(2)
     images = rng.standard_normal((3, 12, 12, 1))
     motion = Motion(np.array([[0.0, 0.0], [0.4, -0.3], [-0.6, 0.2]]), np.array([0.0, 0.02, -0.01]))
-    scene = Scene.scale_invariant(0.5, 0.5, 0.3, 0.75)
+    scene = Scene.typical(0.5, 0.5, 0.3, 0.75)
     found = posterior_mean(images, motion, scene, 2)[..., 0]
     middle = 0.5 * np.array([23.0, 23.0])
     inner = np.stack(np.mgrid[6:18, 6:18], axis=-1).reshape(-1, 2)

@@ -1,14 +1,15 @@
 r"""The evidence of a registration: low-resolution images with the scene marginalised out (Tipping & Bishop 2003).
 
 The scene is a Gaussian process.  Tipping & Bishop's covariance is one Gaussian; here it is one for every octave from
-about a pixel of the high resolution up, all of the same variance,
+a pixel of the high resolution up,
 
-.. math:: k(d) = A \sum_i \exp(-d^2/r_i^2),\qquad r_i = 2^i r_0 ,
+.. math:: k(d) = \sum_i A_i \exp(-d^2/r_i^2),\qquad r_i = 2^i r_0 .
 
-which is about the scale-invariant spectrum of natural images: a single Gaussian would blame the blur for a spectrum
-that falls by itself.  Once the blur is known, every octave may have a variance :math:`A_i` of its own.  A pixel sees
-the scene through a Gaussian of standard deviation :math:`\tau`.  Both being Gaussian, the high-resolution image
-integrates out in closed form and without a grid: two pixels that see places a distance d apart have the covariance
+The blur is learned with :math:`A_i = A\,r_i/r_0`, for which the density of power falls about like that of images made
+of edges, with the third power of the frequency: a single Gaussian would blame the blur for a spectrum that falls by
+itself.  Once the blur is known, every octave may have a variance of its own.  A pixel sees the scene through a Gaussian
+of standard deviation :math:`\tau`.  Both being Gaussian, the high-resolution image integrates out in closed form and
+without a grid: two pixels that see places a distance d apart have the covariance
 
 .. math:: \kappa(d) = \sum_i A_i \frac{r_i^2}{r_i^2+4\tau^2}\exp\Big(\frac{-d^2}{r_i^2+4\tau^2}\Big) ,
 
@@ -32,6 +33,8 @@ from sparsebayes.applications.images.registration import Motion, rotation_slope
 (_INVERT,) = get_lapack_funcs(("potri",), (np.zeros(1),))
 # The largest scale of the scene's covariance, in pixels of the low resolution.
 _LARGEST = 8.0
+# The variance of an octave grows with its scale like this power: that of edges, whose density of power is like k⁻³.
+_TILT = 1.0
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,10 @@ class Scene:
     finest: float
 
     @classmethod
-    def scale_invariant(cls, variance: float, blur: float, noise: float, finest: float) -> Scene:
-        """A scene with the same variance in every octave."""
+    def typical(cls, variance: float, blur: float, noise: float, finest: float) -> Scene:
+        """A scene with the spectrum of edges, and this variance in the finest octave."""
         octaves = int(np.ceil(np.log2(_LARGEST / finest))) + 1
-        return cls(np.full(octaves, variance), blur, noise, finest)
+        return cls(variance * 2.0 ** (_TILT * np.arange(octaves)), blur, noise, finest)
 
     @property
     def squared_scales(self) -> Array:

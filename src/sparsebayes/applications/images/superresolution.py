@@ -22,15 +22,12 @@ from sparsebayes.basis.checks import check_count
 # motion is learned, more where the scene's spectrum is, which differs from place to place.
 _MOTION_PATCHES = (6, 3)
 _SPECTRUM_PATCHES = (4, 7)
-# Finest scale of the scene, in pixels of the high resolution: pictures are a little soft themselves, and what softness
-# the scene is not allowed the blur would have to explain.
-_FINEST = 1.5
 # Patches stay this far from the edges, beyond which other images may not see.
 _MARGIN = 3
 _SMALLEST = 12
-# Where learning begins: variance of an octave and noise as parts of the images' variance and deviation, the blur in
-# pixels of the low resolution.
-_FIRST_VARIANCE = 0.2
+# Where learning begins: variance of the finest octave and noise as parts of the images' variance and deviation, the
+# blur in pixels of the low resolution.
+_FIRST_VARIANCE = 0.05
 _FIRST_BLUR = 0.4
 _FIRST_NOISE = 0.05
 # How far logarithms of variances, and the motion in pixels, may go from there; when the evidence has settled.
@@ -119,7 +116,7 @@ def super_resolve(
         raise ValueError("images[0] is constant; expected an image with structure to register the others by")
     grey = (grey - np.mean(grey)) / deviation
     guess = first_guess(list(grey))
-    begin = Scene.scale_invariant(_FIRST_VARIANCE, _FIRST_BLUR, _FIRST_NOISE, finest=_FINEST / scale)
+    begin = Scene.typical(_FIRST_VARIANCE, _FIRST_BLUR, _FIRST_NOISE, finest=1.0 / scale)
     side, most = _MOTION_PATCHES
     patches = _patches(grey, guess, side, _structured(grey[0], side, most))
     motion, scene, value, n_iter = _register(patches, guess, begin, max_iter)
@@ -196,7 +193,7 @@ def _register(patches: list[Patch], guess: Motion, begin: Scene, max_iter: int) 
     n_images, octaves = len(guess.angles), len(begin.variances)
     # Angles are measured by the shift they make at the rim, so that all parameters are of a size.
     lever = max(float(np.max(np.abs(patch.pixels))) for patch in patches)
-    logarithms = begin.logarithms[octaves - 1 :]  # one variance for all octaves
+    logarithms = np.append(0.0, begin.logarithms[octaves:])  # one factor for the variances of all octaves
     start = np.concatenate([logarithms, guess.shifts[1:].ravel(), lever * guess.angles[1:]])
     bounds = [(value - _LIMIT, value + _LIMIT) for value in logarithms]
     bounds += [(value - _FARTHEST, value + _FARTHEST) for value in start[3:]]
@@ -204,7 +201,7 @@ def _register(patches: list[Patch], guess: Motion, begin: Scene, max_iter: int) 
     def unpack(parameters: Array) -> tuple[Motion, Scene]:
         shifts = np.vstack([np.zeros(2), parameters[3 : 1 + 2 * n_images].reshape(-1, 2)])
         angles = np.append(0.0, parameters[1 + 2 * n_images :] / lever)
-        scene = begin.at(np.append(np.full(octaves, parameters[0]), parameters[1:3]))
+        scene = begin.at(np.append(begin.logarithms[:octaves] + parameters[0], parameters[1:3]))
         return Motion(shifts, angles), scene
 
     def loss(parameters: Array) -> tuple[float, Array]:
