@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test check clean
+.PHONY: demo test check docs clean
 
 demo: $(VENV)/.installed-plot
 	$(BIN)/sparsebayes demo
@@ -18,8 +18,13 @@ check: $(VENV)/.installed-check
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 
+# The gallery's pictures need no screen.
+docs: export MPLBACKEND := agg
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs docs/_build/html
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api/generated .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 ifdef UV

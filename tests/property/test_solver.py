@@ -135,6 +135,25 @@ def full(X, fit_intercept):
 # -- one target --------------------------------------------------------------------------------------------
 
 
+@given(problem=problems(), solver=solvers, fit_intercept=st.booleans())
+@many
+def test_the_objective_never_falls_and_is_the_evidence(problem, solver, fit_intercept):
+    X, y, noise = problem
+    audit = Audit(full(X, fit_intercept))
+    model = SparseBayesRegressor(
+        fit_intercept=fit_intercept,
+        noise_variance=noise,
+        solver=Sequential(callback=audit, **solver),
+        random_state=0,
+    ).fit(X, y)
+    assert len(model.history_) == audit.count
+    assert model.status_.converged
+    assert model.certificate_.converged, (model.status_, model.certificate_)
+    check_certificate(model.certificate_)
+    check_history(model, y)
+    check_model(model, X, y, fit_intercept)
+
+
 def check_history(model, y):
     """``history_`` in the user's units agrees with the certificate, and the best start won."""
     ends = {}
@@ -207,6 +226,30 @@ def test_copies_are_never_both_in_the_model(problem):
     SparseBayesRegressor(fit_intercept=False, noise_variance=noise, solver=solver).fit(double, y)
 
 
+@given(problem=problems(), solver=solvers)
+@settings(many, max_examples=100)
+def test_no_single_move_gains_more_than_tol(problem, solver):
+    """The certificate, by brute force: delete, add or change any one function of the final model."""
+    X, y, noise = problem
+    noise = noise or 0.1
+    model = SparseBayesRegressor(
+        fit_intercept=False, noise_variance=noise, solver=Sequential(**solver), random_state=0
+    ).fit(X, y)
+    kept, alpha, t = model.relevance_, model.alpha_, y[:, None]
+    here, error = brute_evidence(X[:, kept], alpha, noise, t)
+    allowed = model.tol + 2 * error + 1e-7 * max(1.0, abs(here))
+    for j in range(len(kept)):
+        left = np.delete(np.arange(len(kept)), j)
+        assert brute_evidence(X[:, kept[left]], alpha[left], noise, t)[0] <= here + allowed
+        for factor in (0.5, 0.9, 1.1, 2.0):
+            changed = np.where(np.arange(len(kept)) == j, factor * alpha, alpha)
+            assert brute_evidence(X[:, kept], changed, noise, t)[0] <= here + allowed
+    for m in np.setdiff1d(np.arange(X.shape[1]), kept):
+        for factor in (1e-2, 1.0, 1e2):
+            grown = np.append(alpha, factor * np.sum(X[:, m] ** 2) / noise / len(y))
+            assert brute_evidence(X[:, [*kept, m]], grown, noise, t)[0] <= here + allowed
+
+
 def check_certificate(certificate):
     """Numbers, and numbers that agree with each other."""
     gains = [certificate.excluded_gain, certificate.kept_gain, certificate.noise_gain]
@@ -234,6 +277,21 @@ class Ascent:
 FUNCTIONS = {"sine": lambda x: np.sin(6 * x), "exponential": np.exp, "cubic": lambda x: x**3 - x}
 
 
+@pytest.mark.parametrize("width", [0.1, 0.3, 1.0])
+@pytest.mark.parametrize("n", [20, 50, 100])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_smooth_functions_without_noise(name, n, width):
+    """The noise runs to its floor and the functions become collinear, on the tamest of data."""
+    x = np.linspace(0.0, 1.0, n)[:, None]
+    y = FUNCTIONS[name](x[:, 0])
+    model = RVR(gamma=width**-2, max_iter=2000, solver=Sequential(callback=Ascent(n))).fit(x, y)
+    assert model.status_.converged
+    check_certificate(model.certificate_)
+    assert model.certificate_.converged
+    if n == 100 and width < 1.0:
+        assert np.max(np.abs(model.predict(x) - y)) < 0.1 * np.std(y)
+
+
 @pytest.mark.parametrize("noise", [0.09, 1e-2, 1e-3, 1e-4])
 @pytest.mark.parametrize("n", [20, 40])
 @pytest.mark.parametrize("seed", range(4))
@@ -247,6 +305,60 @@ def test_noise_that_is_fixed_too_low(noise, n, seed):
     assert model.status_.converged
     check_certificate(model.certificate_)
     assert model.certificate_.converged
+
+
+@pytest.mark.parametrize("seed", [541, 639])
+def test_convergence_is_not_claimed_in_vain(seed):
+    """Where the noise moves last, what it makes relevant is still to be added."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((7, 49))
+    y = X @ np.where(rng.random(49) < 0.2, rng.standard_normal(49), 0) / 2 + 0.01 * rng.standard_normal(7)
+    solver = Sequential(selection="ordered", sweeps=False, noise="schedule")
+    model = SparseBayesRegressor(fit_intercept=False, solver=solver).fit(X, y)
+    assert model.certificate_.converged or not model.status_.converged
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("seed", [8, 29, 36, 59])
+@pytest.mark.parametrize(("n", "m"), [(6, 29), (9, 30)])
+def test_functions_in_the_span_of_the_model(selection, seed, n, m):
+    """With as many functions as rows every other lies in their span, and may be relevant all the same."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((n, m)), rng.standard_normal(n)
+    solver = Sequential(selection=selection)
+    model = SparseBayesRegressor(fit_intercept=False, noise_variance=0.01, solver=solver, random_state=0).fit(X, y)
+    check_certificate(model.certificate_)
+    kept, t = model.relevance_, y[:, None]
+    here, _ = brute_evidence(X[:, kept], model.alpha_, 0.01, t)
+    for i in np.setdiff1d(np.arange(m), kept):
+        for alpha in 10.0 ** np.arange(-3, 4):
+            grown, _ = brute_evidence(X[:, [*kept, i]], np.append(model.alpha_, alpha), 0.01, t)
+            assert grown <= here + model.tol + 1e-6
+
+
+@given(problem=problems(), solver=solvers)
+@few
+def test_a_seed_fixes_the_fit(problem, solver):
+    X, y, noise = problem
+    models = [
+        SparseBayesRegressor(noise_variance=noise, solver=Sequential(**solver), random_state=5).fit(X, y)
+        for _ in range(2)
+    ]
+    assert models[0].history_ == models[1].history_
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+def test_the_seed_of_the_solver_wins():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 40))
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(30)
+
+    def moves(outer, inner):
+        solver = Sequential(selection="random", random_state=inner)
+        return SparseBayesRegressor(solver=solver, random_state=outer).fit(X, y).history_
+
+    assert moves(1, 7) == moves(2, 7) != moves(1, 8)
+    assert moves(3, None) == moves(3, None) != moves(4, None)
 
 
 # -- several targets ---------------------------------------------------------------------------------------
@@ -405,6 +517,16 @@ def test_generated_candidates_are_used():
     assert rich.log_marginal_likelihood_ > poor.log_marginal_likelihood_ + 10.0
     assert rich.score(X, y) > 0.9
     assert len(rich.relevance_vectors_) == len(rich.coef_) == len(rich.relevance_)
+
+
+def test_generated_candidates_of_several_targets_need_one_support():
+    rng = np.random.default_rng(0)
+    x = np.linspace(-1.0, 1.0, 30)[:, None]
+    Y = np.column_stack([np.sin(3.0 * x[:, 0]), x[:, 0] ** 2]) + 0.05 * rng.standard_normal((30, 2))
+    solver = Sequential(candidates=lambda centres, rng: rng.uniform(-1.0, 1.0, (5, 1)))
+    with pytest.raises(ValueError, match="shared_support=True"):
+        RVR(gamma=4.0, solver=solver).fit(x, Y)
+    assert RVR(gamma=4.0, solver=solver, shared_support=True, random_state=0).fit(x, Y).status_.converged
 
 
 def test_no_candidates_are_no_failure():

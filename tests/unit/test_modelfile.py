@@ -1,18 +1,16 @@
+"""What is saved comes back to the last bit; what is not data is refused."""
+
 import hashlib
 import json
-import os
 import pickle
-import stat
-from contextlib import suppress
-from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
+from modelfiles import BASES, assert_round_trip, kernel_matrix, problem, resealed, same
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes import RVC, RVR, Sequential, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import (
@@ -20,111 +18,12 @@ from sparsebayes.basis import (
     Bias,
     Callable,
     Cauchy,
-    Functions,
-    Heaviside,
     Kernel,
-    Laplacian,
     Linear,
-    LinearSpline,
-    Polynomial,
     PolynomialKernel,
-    Precomputed,
-    Sigmoid,
-    ThinPlateSpline,
 )
 from sparsebayes.export import ModelFileError, load, save
 from sparsebayes.export.codec import decode, encode
-
-BASES = [
-    None,
-    Bias() + Linear(),
-    Bias() + RBF(1.5) + RBF([0.5, 2.0, 1.0], centres=5),
-    Polynomial(3),
-    Polynomial(2, interaction_only=True, include_linear=False),
-    RBF(np.array([0.5, 2.0, 1.0])),
-    Laplacian(np.float64(2.0)),
-    Cauchy(0.7),
-    LinearSpline(),
-    ThinPlateSpline(2.0),
-    PolynomialKernel(2, 0.5, 1.0),
-    Sigmoid(0.1, -0.2),
-    Heaviside(),
-    Precomputed(),
-]
-
-
-def problem(n=30, d=3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    return X, np.sin(X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(n)
-
-
-def kernel_matrix(X, Z):
-    return np.exp(-((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
-
-
-def same(a, b):
-    """Equal in type and to the last bit, NaN included."""
-    if isinstance(a, Functions):
-        return same(a.specifications(), b.specifications()) and a.n_features == b.n_features
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, np.ndarray):
-        flags = (a.flags.fnc, a.dtype, a.shape) == (b.flags.fnc, b.dtype, b.shape)
-        if a.dtype == object:
-            return flags and a.tolist() == b.tolist()
-        return flags and a.tobytes() == b.tobytes()
-    if isinstance(a, np.generic | float):
-        return np.asarray(a).tobytes() == np.asarray(b).tobytes()
-    if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
-    if is_dataclass(a):
-        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
-    if hasattr(a, "get_params"):
-        return same(a.get_params(deep=False), b.get_params(deep=False))
-    return a == b
-
-
-def assert_round_trip(est, X, path):
-    save(est, path)
-    again = load(path)
-    assert type(again) is type(est)
-    assert set(vars(again)) == set(vars(est))
-    for name, value in vars(est).items():
-        assert same(value, getattr(again, name)), name
-    if hasattr(est, "predict_proba"):
-        assert same(again.predict(X), est.predict(X))
-        assert same(again.predict_proba(X), est.predict_proba(X))
-    else:
-        assert all(map(same, again.predict(X, return_std=True), est.predict(X, return_std=True)))
-    check_is_fitted(again)
-    assert same(clone(again).get_params(deep=False), clone(est).get_params(deep=False))
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
-    return again
-
-
-def resealed(path, change):
-    """Apply a change to the payload of a file and make its checksum match again: the work of a stranger."""
-    document = json.loads(path.read_text())
-    document["payload"] = change(document["payload"])
-    text = json.dumps(document["payload"], separators=(",", ":"))
-    document["sha256"] = hashlib.sha256(text.encode()).hexdigest()
-    path.write_text(json.dumps(document))
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "sinc.model"
-
-
-@pytest.fixture
-def saved(path):
-    X, y = problem()
-    est = RVR(gamma=0.3).fit(X, y)
-    save(est, path, metadata={"note": "ä"})
-    return est, X, path
 
 
 @pytest.mark.parametrize("basis", BASES, ids=repr)
@@ -142,7 +41,6 @@ def test_round_trip_of_every_kernel(kernel, d, path):
     assert_round_trip(RVR(kernel).fit(X, y), X, path)
 
 
-@pytest.mark.filterwarnings("ignore:Stopped where rounding")
 def test_round_trip_of_arrays_in_the_order_of_a_frame(path):
     pandas = pytest.importorskip("pandas")
     X, y = problem(50, 20)
@@ -186,7 +84,7 @@ def test_round_trip_of_parameters_of_many_types(path):
 
 def test_round_trip_of_generated_functions(path):
     X, y = problem(40, 18)
-    solver = Sequential(candidates=lambda centres, rng: rng.standard_normal((5, 18)), rounds=2)
+    solver = Sequential(candidates=lambda centres, rng: rng.standard_normal((5, 18)), rounds=2, random_state=0)
     est = SparseBayesRegressor(PolynomialKernel(2, 0.1, 1.0), solver=solver).fit(X, y)
     assert_round_trip(est.set_params(solver__candidates=None), X, path)
 
@@ -337,257 +235,3 @@ def test_a_kernel_of_the_users_own_travels_by_its_kind(path):
     resealed(path, lambda payload: payload)
     with pytest.raises(ModelFileError, match="wave_unknown_here"):
         load(path)
-
-
-class TestDamagedFiles:
-    def test_mutated_copies_are_the_same_model_or_refused(self, saved, tmp_path):
-        est, X, path = saved
-        content, expected = path.read_bytes(), est.predict(X, return_std=True)
-        rng = np.random.default_rng(0)
-        copy, loaded = tmp_path / "copy", 0
-        for k in range(300):
-            mutant = bytearray(content)
-            if k % 3 == 0:
-                for place in rng.integers(len(mutant), size=rng.integers(1, 4)):
-                    mutant[place] ^= 1 << rng.integers(8)
-            elif k % 3 == 1:
-                del mutant[rng.integers(len(mutant)) :]
-            else:
-                mutant += bytes(rng.choice(list(b" \n{}[]0\x00\xff"), size=rng.integers(1, 5)).tolist())
-            copy.write_bytes(mutant)
-            try:
-                again = load(copy)
-            except ModelFileError:
-                continue
-            loaded += 1
-            assert all(map(same, again.predict(X, return_std=True), expected))
-        assert loaded < 150
-
-    @pytest.mark.parametrize("field", ["format", "version", "sparsebayes", "sha256", "payload"])
-    def test_a_missing_field(self, field, saved):
-        *_, path = saved
-        document = json.loads(path.read_text())
-        del document[field]
-        path.write_text(json.dumps(document))
-        with pytest.raises(ModelFileError, match=path.name):
-            load(path)
-
-    @pytest.mark.parametrize(
-        ("content", "match"),
-        [
-            (b"", "JSON"),
-            (b"\x89PNG\r\n\x1a\n\x00", "JSON"),
-            (pickle.dumps([1]), "JSON"),
-            (b"[]", "format"),
-            (b'{"format": "other"}', "format"),
-            (b'{"format": "sparsebayes-model", "version": 2}', "version is 2"),
-            (b'{"format": "sparsebayes-model", "version": true}', "version is True"),
-            (b"[" * 100_000, "nested too deeply"),
-            (b'{"a":' * 100_000, "nested too deeply"),
-            (b"NaN", "JSON"),
-            (b"1" * 10_000, "JSON"),
-        ],
-        ids=range(11),
-    )
-    def test_other_content(self, content, match, path):
-        path.write_bytes(content)
-        with pytest.raises(ModelFileError, match=match):
-            load(path)
-
-    def test_no_file(self, path):
-        with pytest.raises(FileNotFoundError):
-            load(path)
-
-
-def array(**changes):
-    return {"$array": {"dtype": "f8", "shape": [1], "order": "C", "base64": "AAAAAAAAAAA="} | changes}
-
-
-def text_array(**changes):
-    return {"$array": {"dtype": "U3", "shape": [2], "order": "C", "items": ["a", "b"]} | changes}
-
-
-@pytest.mark.parametrize(
-    "node",
-    [
-        array(dtype="O"),
-        array(dtype="V8"),
-        array(dtype="c16"),
-        array(dtype="f4"),
-        array(dtype=8),
-        array(shape=[2]),
-        array(shape=[-1]),
-        array(shape=[True]),
-        array(shape=[1.0]),
-        array(shape=[2**62, 2**62]),
-        array(shape=[0, 2**70]),
-        array(shape=[1] * 100),
-        array(shape=None),
-        array(order="K"),
-        array(base64="AAAA"),
-        array(base64="not base64!"),
-        array(base64=None),
-        array(base64=["AAAAAAAAAAA="]),
-        array(dtype="b1", shape=[8], base64="AgAAAAAAAAA="),
-        array(extra=1),
-        text_array(dtype="U0"),
-        text_array(dtype="U4000000000"),
-        text_array(dtype="S3"),
-        text_array(dtype="U٣"),
-        text_array(items=["a", 1]),
-        text_array(items="ab"),
-        text_array(shape=[3]),
-        {"$array": []},
-        {"$array": None},
-        {"$scalar": array()["$array"]},
-        {"$float": "1.0"},
-        {"$float": []},
-        {"$tuple": {"a": 1}},
-        {"$dict": [["a"]]},
-        {"$dict": [[None, 2]]},
-        {"$dict": [[[], 2]]},
-        {"$dict": 3},
-        {"$unknown": 1},
-        {"$tuple": [], "$float": "inf"},
-        {"$tuple": [], "other": 1},
-        {"$enum": {"class": "Status", "member": "NONE"}},
-        {"$enum": {"class": "Status", "member": "converged"}},
-        {"$enum": {"class": "os", "member": "system"}},
-        {"$enum": {"class": ["Status"], "member": "CONVERGED"}},
-        {"$dataclass": {"class": "Record", "fields": {}}},
-        {"$dataclass": {"class": "Record", "fields": {"other": 1}}},
-        {"$dataclass": {"class": "Popen", "fields": {}}},
-        {"$solver": {"class": "Sequential", "parameters": {"other": 1}}},
-        {"$solver": {"class": "Sequential", "parameters": []}},
-        {"$solver": {"class": "RVR", "parameters": {}}},
-        {"$basis": {"kind": "callable", "parameters": {"function": "os.system"}}},
-        {"$basis": {"kind": "nowhere", "parameters": {}}},
-        {"$basis": {"kind": "rbf", "parameters": {"other": 1}}},
-        {"$sum": []},
-        {"$sum": [1]},
-        {"$functions": {"n_features": 0, "parts": []}},
-        {"$functions": {"n_features": 1, "parts": [[]]}},
-        {"$functions": {"n_features": 1, "parts": [3]}},
-        {"$functions": {"n_features": 1, "parts": [[{"kind": "linear", "feature": 1}]]}},
-        {"$functions": {"n_features": 1, "parts": [[{"kind": "linear", "feature": 2**70}]]}},
-        {"$functions": {"n_features": 1, "parts": [[{"kind": "callable", "function": "f", "centre": [0.0]}]]}},
-        {"$functions": {"n_features": 1, "parts": [[{"kind": "rbf", "width": 1.0, "centre": [0.0, 1.0]}]]}},
-        {"$functions": {"n_features": 1, "parts": [[{"kind": "rbf", "width": array(), "centre": [0.0]}] * 2]}},
-        {"$functions": {"n_features": 1, "parts": [[{"kind": "polynomial", "powers": [10**12]}]]}},
-        {"$functions": {"n_features": 1, "parts": [[{"kind": "polynomial"}]]}},
-    ],
-    ids=lambda node: json.dumps(node)[:60],
-)
-def test_a_stranger_gets_one_sentence(node, saved):
-    *_, path = saved
-
-    def change(payload):
-        payload["estimator"]["state"]["extra_"] = node
-        return payload
-
-    resealed(path, change)
-    with pytest.raises(ModelFileError) as caught:
-        load(path)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("levels", [100, 300, 500, 700, 800, 900, 5000, 100_000])
-def test_deep_nesting_is_no_crash(levels, saved):
-    *_, path = saved
-    document = json.loads(path.read_text())
-    document["payload"]["estimator"]["state"]["extra_"] = "HERE"
-    text = json.dumps(document["payload"], separators=(",", ":")).replace('"HERE"', "[" * levels + "]" * levels)
-    document |= {"sha256": hashlib.sha256(text.encode()).hexdigest(), "payload": "HERE"}
-    path.write_text(json.dumps(document).replace('"HERE"', text))
-    # How deep is too deep depends on how deep the caller is; a handful of levels never is.
-    if levels == 100:
-        assert load(path).extra_
-        return
-    with suppress(ModelFileError):
-        load(path)
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        None,
-        {},
-        {"estimator": {}, "metadata": None},
-        {"estimator": {"class": "Pipeline", "state": {}}, "metadata": None},
-        {"estimator": {"class": "RVR", "state": []}, "metadata": None},
-        {"estimator": {"class": "RVR", "state": {"predict": 1}}, "metadata": None},
-        {"estimator": {"class": "RVR", "state": {"__class__": "RVR"}}, "metadata": None},
-        {"estimator": {"class": "RVR", "state": {}}, "metadata": [1]},
-    ],
-    ids=range(8),
-)
-def test_a_payload_that_is_no_model(payload, saved):
-    *_, path = saved
-    resealed(path, lambda _: payload)
-    with pytest.raises(ModelFileError):
-        load(path)
-
-
-def test_a_parameter_that_the_file_does_not_know_gets_its_default(saved):
-    est, X, path = saved
-
-    def change(payload):
-        del payload["estimator"]["state"]["degree"]
-        return payload
-
-    resealed(path, change)
-    assert load(path).degree == 3
-    assert same(load(path).predict(X), est.predict(X))
-
-
-class TestWriting:
-    @pytest.mark.parametrize("function", ["replace", "fsync"])
-    def test_a_failure_leaves_the_old_file(self, function, saved, monkeypatch):
-        est, _, path = saved
-        before = path.read_bytes()
-
-        def fail(*args):
-            raise OSError("disk full")
-
-        monkeypatch.setattr(os, function, fail)
-        with pytest.raises(OSError, match="disk full"):
-            save(est, path, metadata={"other": 1})
-        monkeypatch.undo()
-        assert path.read_bytes() == before
-        assert list(path.parent.iterdir()) == [path]
-
-    def test_an_interrupt_leaves_no_trace(self, saved, monkeypatch):
-        est, _, path = saved
-
-        def interrupt(*args):
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(os, "replace", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            save(est, path)
-        assert list(path.parent.iterdir()) == [path]
-
-    def test_permissions_are_those_of_any_file(self, saved, tmp_path):
-        est, _, path = saved
-        (tmp_path / "plain").touch()
-        assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
-        path.chmod(0o640)
-        save(est, path)
-        assert stat.S_IMODE(path.stat().st_mode) == 0o640
-
-    def test_a_link_stays_a_link(self, saved, tmp_path):
-        est, _, path = saved
-        link = tmp_path / "latest"
-        link.symlink_to(path)
-        save(est, link, metadata={"new": True})
-        assert link.is_symlink()
-        assert load(path, with_metadata=True)[1] == {"new": True}
-
-    def test_places_where_no_file_can_be(self, saved, tmp_path):
-        est, *_ = saved
-        with pytest.raises(FileNotFoundError, match="create it first"):
-            save(est, tmp_path / "nowhere" / "a.model")
-        with pytest.raises(IsADirectoryError, match="folder"):
-            save(est, tmp_path)
-        with pytest.raises(OSError, match="regular file"):
-            save(est, os.devnull)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -293,7 +293,7 @@ class Sum(Basis):
         return self
 
     def __sklearn_clone__(self) -> Sum:
-        return Sum(*(clone(basis) for basis in self.bases))
+        return Sum(*(cast(Basis, clone(basis)) for basis in self.bases))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return " + ".join(repr(basis) for basis in self.bases)

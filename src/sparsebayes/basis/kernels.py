@@ -206,7 +206,7 @@ class RBF(WidthKernel):
 
 
 class Laplacian(WidthKernel):
-    """The Laplacian kernel K(x, c) = exp(−Σ_j |x_j − c_j|/width_j).
+    """The Laplacian kernel ``K(x, c) = exp(−Σ_j |x_j − c_j|/width_j)``.
 
     scikit-learn's ``gamma`` is 1/width.
 

@@ -1,1 +1,1 @@
-"""The command line: ``sparsebayes demo | fit | predict``."""
+"""The command line: ``sparsebayes``, with one file for each command in ``commands``."""

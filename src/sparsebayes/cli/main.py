@@ -1,59 +1,60 @@
-"""The ``sparsebayes`` program: its commands, and its errors as one line each.
+"""The ``sparsebayes`` program: its commands, its errors as one line each, and what its exit statuses mean.
 
 Heavy imports happen inside the commands, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
-from pathlib import Path
+import pkgutil
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from sparsebayes.cli import commands
+from sparsebayes.cli.exits import INTERRUPTED, WRONG_INPUT
+
 # What a wrong file, column, option or a missing extra raises; anything else is a bug and shows its traceback.
-_EXPECTED = (ValueError, TypeError, OSError, ImportError)
-_STATUS = 2
+_EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
+
+_ORDER = ("fit", "predict", "report", "export", "reproduce", "bench", "demo")
+
+_HELP = """Sparse Bayesian learning: the evidence decides which few functions stay.
+
+Learn from a table, and get a model and a report to send on:
+
+    sparsebayes fit houses.csv --target price
+
+Predict new rows with it:
+
+    sparsebayes predict houses.model new.csv --out prices.csv
+
+Exit status: 0 all is well; 2 the input is wrong, and one line says how; 3 the model is there, but the search ended
+before convergence; 130 interrupted.
+"""
 
 
 class _Group(TyperGroup):
     """Commands whose expected errors are one line on stderr."""
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order in which people meet them."""
+        places = {name: place for place, name in enumerate(_ORDER)}
+        return sorted(super().list_commands(ctx), key=lambda name: places.get(name, len(places)))
+
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; end with status 2 and one line where it fails for a reason that the user can mend."""
+        """Run a command; end with one line where it fails for a reason that the user can mend."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             raise  # the reader has gone away; typer ends quietly
+        except KeyboardInterrupt as error:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from error
         except _EXPECTED as error:
             typer.echo(f"error: {_sentence(error)}", err=True)
-            raise typer.Exit(_STATUS) from error
-
-
-class Kernel(StrEnum):
-    """Dictionaries that ``fit`` offers."""
-
-    rbf = "rbf"
-    linear = "linear"
-    poly = "poly"
-    laplacian = "laplacian"
-    columns = "columns"
-
-
-app = typer.Typer(
-    cls=_Group,
-    name="sparsebayes",
-    help="Sparse Bayesian learning: the evidence decides which few functions stay.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
-
-def run() -> None:
-    """Run the program; the entry point of the console script."""
-    app()
+            raise typer.Exit(WRONG_INPUT) from error
 
 
 def _sentence(error: Exception) -> str:
@@ -61,7 +62,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     else:
-        text = str(error) or type(error).__name__
+        no_memory = "there is not enough memory for this"
+        text = str(error) or (no_memory if isinstance(error, MemoryError) else type(error).__name__)
     return " ".join(text.split())
 
 
@@ -73,7 +75,6 @@ def _version(show: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
@@ -82,56 +83,25 @@ def _options(
     """Take the options that come before a command."""
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the picture; made if need be.")] = Path("demo"),
-) -> None:
-    """Fit two bundled problems, print what was kept and how good it is, and draw one.
-
-    Example: sparsebayes demo
-    """
-    from sparsebayes.cli.demo import run_demo
-
-    run_demo(out)
-
-
-@app.command()
-def fit(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Table to learn from: CSV with a header, or Parquet.")],
-    target: Annotated[str, typer.Option("--target", help="Column to predict; all others are inputs.")],
-    out: Annotated[Path, typer.Option("--out", help="Model file to write.")],
-    kernel: Annotated[
-        Kernel, typer.Option("--kernel", help="Functions on the training rows; 'columns' is a sparse linear model.")
-    ] = Kernel.rbf,
-    gamma: Annotated[
-        str | None,
-        typer.Option("--gamma", help="Kernel parameter as in scikit-learn: a number, 'scale' or 'auto'."),
-    ] = None,
-    noise_variance: Annotated[
-        float | None, typer.Option("--noise-variance", help="Fix the noise variance; learned by default.")
-    ] = None,
-) -> None:
-    """Fit a regression to a table of numbers and save it.
-
-    Example: sparsebayes fit houses.csv --target price --out houses.model
-    """
-    from sparsebayes.cli.fitting import fit_file
-
-    fit_file(data, target=target, out=out, kernel=kernel.value, gamma=gamma, noise_variance=noise_variance)
+def _build() -> typer.Typer:
+    program = typer.Typer(
+        cls=_Group,
+        name="sparsebayes",
+        help=_HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    program.callback(help=_HELP)(_options)
+    for module in pkgutil.iter_modules(commands.__path__):
+        program.command(module.name)(import_module(f"{commands.__name__}.{module.name}").command)
+    return program
 
 
-@app.command()
-def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that 'fit' wrote.")],
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Table with the model's input columns; others are ignored.")
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Table to write, .csv or .parquet: columns mean and std.")],
-) -> None:
-    """Predict the rows of a table: the mean, and the standard deviation of a new observation.
+app = _build()
 
-    Example: sparsebayes predict houses.model new.csv --out prices.csv
-    """
-    from sparsebayes.cli.fitting import predict_file
 
-    predict_file(model, data, out=out)
+def run() -> None:
+    """Run the program; the entry point of the console script."""
+    app()

@@ -1,84 +1,83 @@
-"""What the command line says of a fitted model."""
+"""What the command line says of a model: a table for people, JSON for machines."""
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from sparsebayes.inference import Certificate
+from sparsebayes.estimators.summary import listed, verdict
+from sparsebayes.report import Case
+from sparsebayes.report.measures import ClassificationTest, RegressionTest
+from sparsebayes.tables import Study
+from sparsebayes.tables.table import list_names
 
-Array = NDArray[np.float64]
 Rows = dict[str, str]
 
-_RESAMPLES = 2000
-# Half-width of a central 95 % interval of a Gaussian, in standard deviations.
-_TWO_SIDED_95 = 1.959963984540054
 
-
-def plain_console() -> Console:
+def _console() -> Console:
     """Return a console that prints names of files and columns as they are, whatever brackets they have."""
     return Console(markup=False, emoji=False, highlight=False)
 
 
-def describe(est: Any, *, n_candidates: int, what: str, seconds: float) -> Rows:
-    """Return what was learned, line by line.
+def tell(text: str) -> None:
+    """Print a sentence."""
+    _console().print(text, soft_wrap=True)
 
-    Parameters
-    ----------
-    est : estimator
-        A fitted regressor of one target.
-    n_candidates : int
-        How many functions it could choose from.
-    what : str
-        What those functions are, in the plural.
-    seconds : float
-        How long the fit took.
-    """
+
+def describe(case: Case, study: Study) -> Rows:
+    """What was learned from a table and how good it is, line by line."""
+    count, what = study.candidates
+    split = f"{len(study.train)} to learn from, {len(study.test)} to test" if len(study.test) else "no test part"
+    rows = {
+        "data": f"{study.table.path}: {len(study.target.rows)} rows ({split})",
+        "inputs": list_names(study.model.encoder.names),
+        "task": f"{study.target.task} of {study.target.name!r}: {study.target.reason}",
+        "kept": f"{len(case.est.relevance_)} of {count} {what}"
+        if len(study.train) or study.linear
+        else f"{len(case.est.relevance_)} functions",
+        **quality(case.result, case.rows_name),
+        **learned(case.est),
+    }
+    return rows if math.isnan(study.seconds) else rows | {"time": f"{study.seconds:.2f} s"}
+
+
+def quality(result: RegressionTest | ClassificationTest, rows_name: str) -> Rows:
+    """Errors, line by line."""
+    where = f"on {result.n} {rows_name}"
+    if isinstance(result, ClassificationTest):
+        return {
+            "accuracy": f"{result.accuracy:.1%} {where}, 95 % interval {result.low:.1%} to {result.high:.1%} "
+            f"(most frequent class: {result.baseline:.1%})",
+            "log loss": f"{result.log_loss:.3g}",
+        }
     return {
-        "kept": f"{len(est.relevance_)} of {n_candidates} {what}",
-        "noise (sd)": f"{np.sqrt(est.noise_variance_):.3g}",
+        "error (RMSE)": f"{result.rmse:.3g} {where}, 95 % interval {result.low:.3g} to {result.high:.3g}",
+        **({} if math.isnan(result.r2) else {"explained": f"{result.r2:.1%} of the variance"}),
+        "in 95 % error bars": f"{result.coverage:.1%} of them",
+    }
+
+
+def learned(est: Any) -> Rows:
+    """What the search found and how it ended, line by line."""
+    noise = {"noise (std)": f"{float(np.sqrt(est.noise_variance_)):.3g}"} if "noise_variance_" in vars(est) else {}
+    return {
+        **noise,
         "log evidence": f"{est.log_marginal_likelihood_:.2f}",
-        "status": est.status_.value,
-        "certificate": verdict(est.certificate_),
-        "time": f"{seconds:.2f} s",
+        "status": " ".join(dict.fromkeys(status.value for status in listed(est.status_))),
+        "certificate": verdict(listed(est.certificate_)),
     }
 
 
-def verdict(certificate: Certificate) -> str:
-    """What the certificate proves, in a sentence."""
-    gain = max(certificate.excluded_gain, certificate.kept_gain, certificate.noise_gain)
-    if certificate.converged:
-        return f"Proved on the data: no single move gains more than {certificate.tol:g} nats."
-    return f"Not proved: a single move would still gain {gain:.3g} nats."
-
-
-def judge(est: Any, X: Array, y: Array, *, seed: int = 0) -> Rows:
-    """Return the error on rows that the fit has not seen, with its uncertainty, and how honest the error bars are."""
-    mean, std = est.predict(X, return_std=True)
-    squares = (y - mean) ** 2
-    rng = np.random.default_rng(seed)
-    drawn = squares[rng.integers(len(squares), size=(_RESAMPLES, len(squares)))]
-    low, high = np.percentile(np.sqrt(drawn.mean(axis=1)), [2.5, 97.5])
-    inside = float(np.mean(np.abs(y - mean) <= _TWO_SIDED_95 * std))
-    return {
-        "test rows": str(len(y)),
-        "test RMSE": f"{np.sqrt(squares.mean()):.3g}",
-        "its 95 % interval": f"{low:.3g} to {high:.3g}",
-        "in 95 % error bars": f"{100 * inside:.1f} % of test rows",
-    }
-
-
-def show(console: Console, title: str, models: dict[str, Rows]) -> None:
+def show(title: str, models: dict[str, Rows]) -> None:
     """Print models side by side, one line for each thing that is said of them.
 
     Parameters
     ----------
-    console : Console
-        Where to print.
     title : str
         Title of the table.
     models : dict of str to dict
@@ -90,4 +89,17 @@ def show(console: Console, title: str, models: dict[str, Rows]) -> None:
         table.add_column(name, overflow="fold")
     for label in dict.fromkeys(label for rows in models.values() for label in rows):
         table.add_row(label, *(rows.get(label, "-") for rows in models.values()))
-    console.print(table)
+    _console().print(table)
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print one JSON object; what is not a number is null."""
+    print(json.dumps(_finite(content), indent=2, ensure_ascii=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -45,7 +45,7 @@ def make_sinc(
     return_clean: bool = False,
     random_state: RandomLike = None,
 ) -> tuple[FloatArray, ...]:
-    """Draw the one-dimensional sinc problem, y = sin|x|/|x| + noise.
+    """Draw the one-dimensional sinc problem, ``y = sin|x|/|x| + noise``.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from .compressed import CompressedDesign, compress_kernel, with_columns
 from .dense import DenseDesign
 from .duplicates import representatives
 from .lazy import LazyDesign
+from .moments import MomentDesign
 from .operator import OperatorDesign
 from .protocol import Design, HStack
 from .sparse import SparseDesign
@@ -20,6 +21,7 @@ __all__ = [
     "Design",
     "HStack",
     "LazyDesign",
+    "MomentDesign",
     "OperatorDesign",
     "SparseDesign",
     "as_design",

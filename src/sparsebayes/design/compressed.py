@@ -38,13 +38,16 @@ class CompressedDesign(Design):
         Coordinates of the functions.
     landmarks : (k,) integer array, optional
         Functions that between them nearly span all of Φ.
+    error : float
+        Bound on the error of every entry.
     """
 
-    def __init__(self, left: Floats, right: Floats, landmarks: Index | None = None) -> None:
+    def __init__(self, left: Floats, right: Floats, landmarks: Index | None = None, error: float = 0.0) -> None:
         if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1]:
             raise ValueError(f"factors have shapes {left.shape} and {right.shape}; expected (N, r) and (M, r)")
         self.left = left
         self.right = right
+        self.error = error
         self.landmarks = np.zeros(0, dtype=np.intp) if landmarks is None else landmarks
 
     @property
@@ -96,10 +99,12 @@ def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max
             return None
     right = factors.coordinates[:, : factors.rank]
     if np.array_equal(functions.rows, np.arange(len(X))):
-        return CompressedDesign(right, right, factors.chosen)
+        return CompressedDesign(right, right, factors.chosen, float(np.max(factors.remainder)))
     values = functions.evaluate(X, factors.chosen)
     left = solve_triangular(right[factors.chosen], values.T, lower=True, check_finite=False).T
-    return CompressedDesign(left, right, factors.chosen)
+    # The kernel less its part at the pivots is positive definite: |entry| ≤ √(d(x) d(c)), and d(x) ≤ 1 off the centres.
+    beyond = float(np.max(1.0 - np.einsum("nr,nr->n", left, left), initial=0.0))
+    return CompressedDesign(left, right, factors.chosen, np.sqrt(max(beyond, 0.0) * float(np.max(factors.remainder))))
 
 
 class _Factors:
@@ -178,4 +183,4 @@ def with_columns(design: CompressedDesign, columns: NDArray[np.float64]) -> Comp
     right = np.zeros((m + k, r + k))
     right[:m, :r] = design.right
     right[m:, r:] = np.eye(k)
-    return CompressedDesign(np.hstack([design.left, columns]), right, design.landmarks)
+    return CompressedDesign(np.hstack([design.left, columns]), right, design.landmarks, design.error)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sparsebayes.estimators.dictionary import Dictionary, Kept
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import Result
-from sparsebayes.inference.laplace import LaplaceProblem
+from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.run import run
 from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
 from sparsebayes.posterior import ClassPosterior
@@ -43,7 +43,7 @@ def fit_classification(
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
     results = []
     for likelihood in _likelihoods(labels, n_classes, task.weights, joint):
-        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias)
+        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, dictionary.stand_in)
         results.append(run(problem, task.solver, task.settings(), task.generator()))
     warn_unconverged([result.status for result in results])
     return _collect(task, dictionary, results)

@@ -34,6 +34,13 @@ _RANGE = 1e130
 # Entries of a kernel matrix from which on compressing it is tried, and the error that it may have in the search.
 _WORTH_IT = 500_000
 _REMAINDER = 1e-5
+# Up to this many entries the certificate is computed from the kernel itself.  Beyond, that would cost more than the
+# fit: the compression is made so close instead that its bounded error is below what the certificate resolves, as far
+# as memory allows.
+_RECOMPUTED = 30_000_000
+_CLOSE_REMAINDER = 1e-9
+_CLOSE_ROWS = 400_000
+_HUGE_REMAINDER = 1e-6
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Kept:
     Attributes
     ----------
     relevance : ndarray of int
-        Numbers of the functions without the intercept, sorted.
+        Numbers of the functions without the intercept, sorted, or in the order of the training rows.
     with_bias : bool
         Whether the intercept stays.
     functions : Functions or None
@@ -76,6 +83,8 @@ class Dictionary:
         Column of the intercept.
     stand_in : CompressedDesign or None
         A design of low rank that may stand in for ``design`` while the search goes on.
+    by_row : bool
+        Whether kept functions are put in the order of the training rows that they are centred on.
     """
 
     design: Design
@@ -84,23 +93,39 @@ class Dictionary:
     n_candidates: int
     bias: int | None
     stand_in: CompressedDesign | None = None
+    by_row: bool = False
 
     @classmethod
-    def build(cls, X: Any, basis: Basis | None, *, fit_intercept: bool, random_state: Any = None) -> Dictionary:
-        """Bind the basis to the training rows and add the intercept."""
+    def build(
+        cls,
+        X: Any,
+        basis: Basis | None,
+        *,
+        fit_intercept: bool,
+        random_state: Any = None,
+        candidates: Index | None = None,
+        by_row: bool = False,
+        compress: bool = True,
+    ) -> Dictionary:
+        """Bind the basis to the training rows, take some of its functions or all, and add the intercept."""
         functions = None if basis is None else basis.bind(X, random_state=random_state)
-        stand_in = None if functions is None else _compress(functions, X)
+        if functions is not None and candidates is not None:
+            functions = functions.restrict(candidates)
+        stand_in = None if functions is None or not compress else _compress(functions, X)
         if functions is not None and stand_in is not None:
-            design = LazyDesign(functions, X)
+            design = LazyDesign(functions, X) if X.shape[0] * len(functions) <= _RECOMPUTED else stand_in
         else:
             with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
                 design = as_design(X) if functions is None else _evaluate(functions, X)
                 _check_range(design)
         n, m = design.shape
         if not fit_intercept:
-            return cls(design, functions, basis, m, None, stand_in)
+            return cls(design, functions, basis, m, None, stand_in, by_row)
         with_bias = None if stand_in is None else with_columns(stand_in, np.ones((n, 1)))
-        return cls(design.extend(DenseDesign(np.ones((n, 1)))), functions, basis, m, m, with_bias)
+        whole = (
+            with_bias if with_bias is not None and design is stand_in else design.extend(DenseDesign(np.ones((n, 1))))
+        )
+        return cls(whole, functions, basis, m, m, with_bias, by_row)
 
     @property
     def eligible(self) -> NDArray[np.bool_]:
@@ -127,8 +152,11 @@ class Dictionary:
         """What is left of the dictionary when only these columns stay."""
         candidates = np.array(sorted(columns - {self.bias}), dtype=np.intp)
         with_bias = self.bias is not None and self.bias in columns
-        order = [*candidates.tolist(), *([self.bias] if with_bias else [])]
         relevance = candidates if self.bias is None else candidates - (candidates > self.bias)
+        if self.by_row and self.functions is not None:
+            by_row = np.argsort(self.functions.rows[relevance], kind="stable")
+            candidates, relevance = candidates[by_row], relevance[by_row]
+        order = [*candidates.tolist(), *([self.bias] if with_bias else [])]
         parts: list[Functions] = []
         if len(relevance):
             functions = self.functions or Linear().bind(np.zeros((1, n_features)))
@@ -157,6 +185,7 @@ class Dictionary:
             self.basis,
             self.n_candidates + len(fresh),
             self.bias,
+            by_row=self.by_row,
         )
 
 
@@ -194,7 +223,10 @@ def _compress(functions: Functions, X: Array) -> CompressedDesign | None:
     n = X.shape[0]
     if not isinstance(functions, KernelFunctions) or not functions.compressible or n * len(functions) < _WORTH_IT:
         return None
-    return compress_kernel(functions, X, _REMAINDER, min(n, len(functions)) // 2)
+    tolerance = _REMAINDER
+    if n * len(functions) > _RECOMPUTED:
+        tolerance = _CLOSE_REMAINDER if n + len(functions) <= _CLOSE_ROWS else _HUGE_REMAINDER
+    return compress_kernel(functions, X, tolerance, min(n, len(functions)) // 2)
 
 
 def _check_range(design: Design) -> None:

@@ -20,7 +20,7 @@ KERNEL = """
 SETTINGS = """
     fit_intercept : bool
         Let a constant function join the dictionary like any other; regression targets are centred first.
-    solver : {"sequential"} or a solver object
+    solver : {"sequential", "mackay", "em", "variational"} or a solver object
         A solver object carries its own settings, which win over the estimator's.
     likelihood : {"gaussian"}
         Distribution of the targets (regression).
@@ -46,7 +46,8 @@ RESULTS = """
     Attributes
     ----------
     relevance_ : ndarray of int
-        The kept functions, sorted; the union over the targets or classes.
+        The kept functions, sorted; the union over the targets or classes.  Where it counts training rows, a row stands
+        as often as it has kept functions (in the order of the dictionary), and -1 stands for a function without a row.
     relevance_vectors_ : ndarray of shape (n_kept, n_features)
         Their centres.
     relevance_functions_ : list of dict
@@ -89,7 +90,8 @@ def document(*sections: str) -> Callable[[T], T]:
         absent = _REGRESSION if issubclass(cls, ClassifierMixin) else _CLASSIFICATION
         heading = "" if "Parameters\n" in own else "\n    Parameters\n    ----------"
         text = "\n".join(_without(section, absent) for section in sections)
-        cls.__doc__ = f"{own.rstrip()}\n{heading}{text.lstrip() if not heading else text}\n{notes}{rest}"
+        body = f"{heading}{text}" if heading else text.lstrip("\n")
+        cls.__doc__ = f"{own.rstrip()}\n{body}\n{notes}{rest}"
         return cls
 
     return insert

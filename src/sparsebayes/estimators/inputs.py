@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from sparsebayes.basis import Basis, Functions
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
+from sparsebayes.estimators.portable import Portable
+from sparsebayes.estimators.summary import Described
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, resolve_solver
 from sparsebayes.inference import Solver
@@ -21,7 +22,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-class Inputs(BaseEstimator, ABC):
+class Inputs(Described, Portable, ABC):
     """Validation of X, and the way from X to functions and back."""
 
     fit_intercept: bool
@@ -33,6 +34,8 @@ class Inputs(BaseEstimator, ABC):
     coef_: Array
     n_features_in_: int
     _functions: Functions | None
+    # Whether ``relevance_`` counts training rows, and kept functions are in their order.
+    _by_row: ClassVar[bool] = False
 
     @abstractmethod
     def _make_basis(self, X: Any, weights: Array) -> Basis | None:
@@ -63,8 +66,15 @@ class Inputs(BaseEstimator, ABC):
         rows = np.flatnonzero(weights > 0)
         if len(rows) < len(weights):
             X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
-        basis = self._make_basis(X, given)
-        dictionary = Dictionary.build(X, basis, fit_intercept=self.fit_intercept, random_state=self.random_state)
+        dictionary = Dictionary.build(
+            X,
+            self._make_basis(X, given),
+            fit_intercept=self.fit_intercept,
+            random_state=self.random_state,
+            candidates=self._candidates(rows),
+            by_row=self._by_row,
+            compress=solver.working_sets,
+        )
         task = Task(X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
         return task, dictionary, y, rows
 
@@ -85,6 +95,10 @@ class Inputs(BaseEstimator, ABC):
     def _take(self, X: Any, rows: Index) -> Any:
         """Rows of positive weight."""
         return X[rows]
+
+    def _candidates(self, rows: Index) -> Index | None:
+        """Functions of the basis that may be chosen, given the rows of positive weight; None is all."""
+        return None
 
     def _values(self, X: Any) -> Array:
         """Values of the kept functions on new rows."""
@@ -167,6 +181,7 @@ class KernelInputs(Inputs):
     gamma: str | float
     degree: int
     coef0: float
+    _by_row = True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -189,6 +204,10 @@ class KernelInputs(Inputs):
 
     def _check_new(self, X: Any) -> Any:
         return validate_data(self, X, reset=False, dtype=np.float64)
+
+    def _candidates(self, rows: Index) -> Index | None:
+        # Column m of a Gram matrix is the function of row m: without the row there is no function.
+        return rows if self._precomputed else None
 
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
         functions = dictionary.functions

@@ -113,11 +113,6 @@ class ActiveSet(Active):
         return float(np.sum(self._residual**2)) + self.problem.unexplained
 
     @property
-    def well_determined(self) -> Array:
-        r""":math:`\gamma_j = 1 - \alpha_j\Sigma_{jj}`."""
-        return 1.0 - self.alpha * np.diagonal(self.covariance)
-
-    @property
     def residual_sumsq(self) -> float:
         r""":math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets."""
         return self.rest + float(np.sum((self.z - self.R @ self.mean) ** 2))
@@ -165,6 +160,14 @@ class ActiveSet(Active):
             movable[self.indices] = True
         return Statistics(alpha, s, q2, movable)
 
+    def statistics_outside(self) -> Statistics:
+        """Statistics of all functions of the problem of which the present one is a part."""
+        parent = self.problem.parent
+        if parent is None:
+            return self.statistics()
+        whole = ActiveSet.from_model(parent, self.problem.lift(self.indices), self.alpha, self.beta)
+        return whole.statistics()
+
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
         if self.size == 0:
@@ -186,6 +189,23 @@ class ActiveSet(Active):
         else:
             self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
         self.updates = 0
+
+    def doubtful(self, i: int) -> bool:
+        """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
+        return self.fragile or bool(self.S[i] < self.beta * self.problem.sqnorms[i] / _COLLINEAR)
+
+    def measured_gain(self, i: int, alpha: float) -> float:
+        """What giving function i this precision (infinity takes it out) really gains."""
+        if i not in self.indices:
+            trial = self.copy()
+            trial._append(i, alpha)
+            return trial.evidence(trial.posterior()) - self.evidence()
+        j = self.indices.index(i)
+        others = np.arange(self.size) != j
+        stays = others | np.isfinite(alpha)
+        changed = np.where(others, self.alpha, alpha)[stays]
+        post = SmallPosterior.solve(self.R[:, stays], self.z, self.rest, changed, self.beta)
+        return self.evidence(post, changed) - self.evidence()
 
     @property
     def fragile(self) -> bool:
@@ -284,6 +304,18 @@ class ActiveSet(Active):
             self._drop(np.flatnonzero(~stays).tolist())
         self.set_hyperparameters(alpha, beta, post)
 
+    def moved(self, alpha: Array, beta: float) -> ActiveSet:
+        """A copy at other hyperparameters."""
+        twin = self.copy()
+        twin.set_hyperparameters(alpha, beta)
+        return twin
+
+    def restricted(self, stays: NDArray[np.bool_]) -> ActiveSet:
+        """A copy with some of its functions only."""
+        twin = self.copy()
+        twin.restrict(stays, self.alpha[stays], self.beta)
+        return twin
+
     def sweep(self, tol: float) -> int:
         """Re-estimate together all precisions that gain; none if that gains less than the best of them alone.
 
@@ -300,6 +332,10 @@ class ActiveSet(Active):
             return 0
         self.set_hyperparameters(alpha, self.beta, post)
         return int(np.sum(changed))
+
+    def recondition(self) -> None:
+        """Refresh exactly."""
+        self.refresh()
 
     def maintain(self) -> None:
         """Refresh exactly after many updates, or when they have drifted."""

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsebayes.design import CompressedDesign
 from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.dual import DualActive
+from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.noise import NoiseProfile, noise_floor
-from sparsebayes.inference.sequential import score
+from sparsebayes.inference.sequential import score, verify
 
 # The noise is degenerate when hardly a row is left to estimate it from.
 _DEGENERATE = 0.05
@@ -45,6 +48,9 @@ class Certificate:
         Of the posterior precision scaled to unit diagonal.
     noise_degenerate : bool
         Whether the noise is at its floor, or the functions use up nearly all rows.
+    compression_error : float
+        Bound on the error of the entries of the dictionary that all of this was computed from; zero where that was the
+        dictionary itself.
     start : int
         Which start won (0: the paper's schedule).
     tol : float
@@ -65,6 +71,7 @@ class Certificate:
     noise_degenerate: bool
     start: int
     tol: float
+    compression_error: float = 0.0
 
     @property
     def converged(self) -> bool:
@@ -73,26 +80,37 @@ class Certificate:
 
 
 def certify(
-    active: Active, *, learn_noise: bool, tol: float, start: int, refused: frozenset[int] = frozenset()
+    active: Active,
+    *,
+    learn_noise: bool,
+    tol: float,
+    start: int,
+    refused: frozenset[int] = frozenset(),
+    hyperpriors: Hyperpriors = FLAT,
 ) -> Certificate:
     """Certify a model that was just recomputed on the data.
 
     Functions in ``refused`` were tried on this very model and did not raise the objective, whatever their score says.
     """
     found = active.statistics()
-    scores = score(active, found)
+    scores = score(active, found, hyperpriors)
     scores.gain[list(refused)] = 0.0
+    promised = scores.gain > tol
+    verify(active, scores, tol)
+    rounding = promised & (scores.gain == 0.0)
     inside = scores.in_model
     log_evidence = active.evidence()
-    theta = np.where(found.movable & ~inside, found.q2 / np.where(found.s > 0.0, found.s, 1.0) - 1.0, -np.inf)
+    theta = np.where(
+        found.movable & ~inside & ~rounding, found.q2 / np.where(found.s > 0.0, found.s, 1.0) - 1.0, -np.inf
+    )
     excluded = int(np.argmax(theta)) if np.any(np.isfinite(theta)) else -1
     with np.errstate(invalid="ignore", divide="ignore"):
         shift = np.where(inside, np.abs(np.log(scores.best) - np.log(scores.alpha)), -1.0)
     kept = int(np.argmax(shift)) if active.size else -1
-    gradient, noise_gain, degenerate = _noise(active) if learn_noise else (0.0, 0.0, False)
+    gradient, noise_gain, degenerate = _noise(active, hyperpriors) if learn_noise else (0.0, 0.0, False)
     return Certificate(
         log_evidence=log_evidence,
-        objective=log_evidence,
+        objective=log_evidence + hyperpriors.log_prior(active, noise=learn_noise),
         excluded_theta=float(theta[excluded]) if excluded >= 0 else -1.0,
         excluded_function=excluded,
         excluded_gain=float(np.max(scores.gain[~inside], initial=0.0)),
@@ -105,15 +123,22 @@ def certify(
         noise_degenerate=degenerate,
         start=start,
         tol=tol,
+        compression_error=_compression_error(active),
     )
 
 
-def _noise(active: Active) -> tuple[float, float, bool]:
+def _compression_error(active: Active) -> float:
+    design = active.problem.design
+    return design.error if isinstance(design, CompressedDesign) else 0.0
+
+
+def _noise(active: Active, hyperpriors: Hyperpriors) -> tuple[float, float, bool]:
     """Gradient and gain of the noise, and whether the data determine it at all."""
-    if not isinstance(active, ActiveSet):
+    if not isinstance(active, ActiveSet | DualActive):
         raise TypeError("only a Gaussian likelihood has a noise level")
-    profile, here = NoiseProfile.of(active), float(np.log(active.beta))
+    profile = NoiseProfile.of(active, hyperpriors.c, hyperpriors.noise_rate(active))
+    here = float(np.log(active.beta))
     _, best = profile.maximum(here, -float(np.log(noise_floor(active))))
     left = active.problem.n_effective - float(np.sum(active.well_determined))
     degenerate = 1.0 / active.beta <= 1.01 * noise_floor(active) or left < _DEGENERATE * active.problem.n_effective
-    return abs(profile.slope(here)), best - profile.evidence(here), degenerate
+    return float(abs(profile.slope(here))), float(best - profile.evidence(here)), bool(degenerate)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sparsebayes.inference.evidence import Array, Statistics
 
 
@@ -44,9 +47,29 @@ class Active(ABC):
         return len(self.indices)
 
     @property
-    def fragile(self) -> bool:
-        """Whether the functions are so nearly dependent that a predicted gain may be rounding."""
+    def variance(self) -> Array:
+        r"""Posterior variances :math:`\Sigma_{jj}` of the weights."""
+        return np.diagonal(self.covariance)
+
+    @property
+    def well_determined(self) -> Array:
+        r""":math:`\gamma_j = 1 - \alpha_j\Sigma_{jj}`."""
+        return 1.0 - self.alpha * self.variance
+
+    def squared_mean(self) -> Array:
+        r""":math:`m_j` such that :math:`\partial\mathcal L/\partial\log\alpha_j = \tfrac T2(\gamma_j-\alpha_jm_j)`.
+
+        That is :math:`\mu_j^2` (the mean over T targets) wherever the evidence is exact.
+        """
+        return np.mean(self.mean.reshape(self.size, -1) ** 2, axis=1)
+
+    def doubtful(self, i: int) -> bool:
+        """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
         return False
+
+    def measured_gain(self, i: int, alpha: float) -> float:
+        """What giving function i this precision really gains, by computing the evidence of that model."""
+        raise NotImplementedError("gains are measured where they can be doubtful")
 
     @abstractmethod
     def evidence(self) -> float:
@@ -55,6 +78,14 @@ class Active(ABC):
     @abstractmethod
     def statistics(self) -> Statistics:
         """Statistics of all functions."""
+
+    def statistics_outside(self) -> Statistics:
+        """Statistics of all functions of the problem of which the present one is a part."""
+        return self.statistics()
+
+    def extend(self, problem: Any) -> None:
+        """Continue on a larger dictionary whose first columns are the present ones."""
+        raise TypeError(f"{type(self).__name__} holds the whole dictionary")
 
     @abstractmethod
     def leave_one_out(self) -> tuple[Array, Array]:
@@ -80,12 +111,32 @@ class Active(ABC):
     def sweep(self, tol: float) -> int:
         """Re-estimate together all precisions that gain more than ``tol``; return how many were changed."""
 
+    def recondition(self) -> None:
+        """Compute again what a move on nearly dependent functions may have spoilt."""
+        return
+
+    def relax(self, tol: float) -> int:
+        """Re-estimate all precisions roughly; a sweep unless there is something cheaper."""
+        return self.sweep(tol)
+
+    def add_together(self, functions: list[int], alpha: Array) -> bool:
+        """Add several functions at once, if that raises the objective."""
+        return False
+
+    @abstractmethod
+    def moved(self, alpha: Array, beta: float) -> Self:
+        """A copy with all precisions, and the noise, changed together."""
+
+    @abstractmethod
+    def restricted(self, stays: NDArray[np.bool_]) -> Self:
+        """A copy with some of its functions only."""
+
     @abstractmethod
     def maintain(self) -> None:
         """Keep rounding at bay."""
 
     @abstractmethod
-    def recompute(self) -> Self:
+    def recompute(self) -> Active:
         """The same model, computed from nothing but the data."""
 
     @abstractmethod

@@ -14,29 +14,24 @@ A function of a problem with K outputs is a pair (column m, output k), numbered 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
 from sparsebayes.design import Design
-from sparsebayes.inference.evidence import Array, Statistics, leave_one_out, log_evidence
+from sparsebayes.inference.evidence import Array, Statistics, best_alpha, leave_one_out
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.linalg import cholesky, inverse_upper, log_det
-from sparsebayes.inference.problem import Index
-from sparsebayes.likelihood import Likelihood
+from sparsebayes.inference.linalg import cholesky, inverse_upper
+from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode
 
-_NEWTON_STEPS = 200
-# Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
-_NEWTON_DECREMENT = 1e-10
 _RESOLVED = 1e-14
 # An addition that does not gain enough is tried again with the precision this many times larger.
 _WEAKER = (1.0, 4.0, 16.0, 64.0)
 # How far one sweep may move a log precision; what wants to go further is for deletion to decide.
 _REACH = 6.0
 _SWEEP_STEPS = 20
+_RELAXATIONS = 4
 # Models up to this size have their precisions polished in the end, until the gradient is this small; a step may lower
 # the evidence by rounding alone.
 _POLISHED = 40
@@ -44,167 +39,6 @@ _POLISHING_STEPS = 12
 _DIFFERENCE = 1e-5
 _STATIONARY = 1e-10
 _ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class LaplaceProblem:
-    """A design and a likelihood.
-
-    Parameters
-    ----------
-    design : Design
-        The dictionary on the rows.
-    likelihood : Likelihood
-        With its targets and weights.
-    candidates : ndarray of bool, shape (M,)
-        Columns that may enter the model.
-    bias : int, optional
-        Column of the constant function.
-    """
-
-    design: Design
-    likelihood: Likelihood
-    candidates: NDArray[np.bool_]
-    bias: int | None = None
-
-    @property
-    def n_outputs(self) -> int:
-        """Outputs K of the likelihood."""
-        return self.likelihood.shape[1]
-
-    @property
-    def n_functions(self) -> int:
-        """Number of (column, output) pairs."""
-        return self.design.shape[1] * self.n_outputs
-
-    @property
-    def n_targets(self) -> int:
-        """One: the outputs are coupled by the likelihood, not by shared precisions."""
-        return 1
-
-    @property
-    def eligible(self) -> NDArray[np.bool_]:
-        """Functions that may enter the model."""
-        return np.tile(self.candidates, self.n_outputs)
-
-    def split(self, indices: list[int]) -> tuple[Index, Index]:
-        """Columns and outputs of functions."""
-        outputs, columns = np.divmod(np.array(indices, dtype=np.intp), self.design.shape[1])
-        return columns, outputs
-
-
-@dataclass(frozen=True)
-class Mode:
-    """Mode of the posterior of the active weights, and the evidence there."""
-
-    mean: Array
-    outputs: Array
-    precision: Array
-    evidence: float
-
-
-class ActiveColumns:
-    """The active columns and how their weights make the outputs."""
-
-    def __init__(self, problem: LaplaceProblem, indices: list[int], values: Array | None = None) -> None:
-        self.problem = problem
-        self.indices = list(indices)
-        columns, self.outputs = problem.split(indices)
-        self.values = problem.design.columns(columns) if values is None else values
-        self.groups = [np.flatnonzero(self.outputs == k) for k in range(problem.n_outputs)]
-
-    def add(self, i: int) -> ActiveColumns:
-        """With one function more."""
-        column, _ = self.problem.split([i])
-        values = np.column_stack([self.values, self.problem.design.columns(column)])
-        return ActiveColumns(self.problem, [*self.indices, i], values)
-
-    def drop(self, j: int) -> ActiveColumns:
-        """With the j-th function left out."""
-        keep = [k for k in range(len(self.indices)) if k != j]
-        return ActiveColumns(self.problem, [self.indices[k] for k in keep], self.values[:, keep])
-
-    def predict(self, weights: Array) -> Array:
-        """Outputs, (N, K)."""
-        y = np.zeros(self.problem.likelihood.shape)
-        for k, group in enumerate(self.groups):
-            y[:, k] = self.values[:, group] @ weights[group]
-        return y
-
-    def correlate(self, rows: Array) -> Array:
-        """Inner product of every active function with its output's column of ``rows``, (N, K) -> (a,)."""
-        return np.einsum("na,na->a", self.values, rows[:, self.outputs])
-
-    def gram(self, blocks: Array) -> Array:
-        r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a` for row blocks, (N, K, K)."""
-        result = np.empty((len(self.indices), len(self.indices)))
-        for k, left in enumerate(self.groups):
-            for m, right in enumerate(self.groups[: k + 1]):
-                part = self.values[:, left].T @ (blocks[:, k, m, None] * self.values[:, right])
-                result[np.ix_(left, right)] = part
-                result[np.ix_(right, left)] = part.T
-        return result
-
-    def spread(self, covariance: Array) -> Array:
-        """Posterior covariance of the outputs of every row, (N, K, K)."""
-        n, k_outputs = self.problem.likelihood.shape
-        result = np.empty((n, k_outputs, k_outputs))
-        for k, left in enumerate(self.groups):
-            for m, right in enumerate(self.groups[: k + 1]):
-                half = self.values[:, left] @ covariance[np.ix_(left, right)]
-                result[:, k, m] = result[:, m, k] = np.einsum("na,na->n", half, self.values[:, right])
-        return result
-
-    def weigh(self, blocks: Array, mixing: Array) -> Array:
-        r""":math:`\mathbf B_n\boldsymbol\Phi_n` times ``mixing`` for row blocks, (K, N, columns)."""
-        mixed = np.stack([self.values[:, g] @ mixing[g] for g in self.groups], axis=1)  # (N, K, c)
-        return np.einsum("nkl,nlc->knc", blocks, mixed)
-
-
-def find_mode(active: ActiveColumns, alpha: Array, start: Array) -> Mode:
-    """Damped Newton to the mode of the posterior (T&F eq. 10), from a warm start.
-
-    The line search makes it converge from anywhere: the log posterior is strictly concave.
-    """
-    likelihood = active.problem.likelihood
-    weights = start.copy()
-    outputs = active.predict(weights)
-    height = _log_posterior(active, outputs, alpha, weights)
-    precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
-    final = 0
-    for _ in range(_NEWTON_STEPS if len(alpha) else 0):
-        gradient = active.correlate(likelihood.gradient(outputs)) - alpha * weights
-        step = cho_solve((cholesky(precision), False), gradient)
-        decrement = float(gradient @ step)
-        # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
-        final += decrement <= _NEWTON_DECREMENT * max(1.0, abs(height))
-        length = 1.0 if final else _line_search(active, alpha, weights, step, height, decrement)
-        weights = weights + length * step
-        outputs = active.predict(weights)
-        height = _log_posterior(active, outputs, alpha, weights)
-        precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
-        if final == 2 or length == 0.0:
-            break
-    evidence = log_evidence(likelihood.log_likelihood(outputs), weights, alpha, log_det(cholesky(precision)))
-    return Mode(weights, outputs, precision, evidence)
-
-
-def _log_posterior(active: ActiveColumns, outputs: Array, alpha: Array, weights: Array) -> float:
-    """Log posterior up to a constant (T&F eq. 10)."""
-    return active.problem.likelihood.log_likelihood(outputs) - 0.5 * float(alpha @ weights**2)
-
-
-def _line_search(
-    active: ActiveColumns, alpha: Array, weights: Array, step: Array, height: float, decrement: float
-) -> float:
-    """Largest of 1, ½, ¼, … that ascends enough (Armijo); zero if none does above rounding."""
-    length = 1.0
-    while length > 1e-12:
-        trial = weights + length * step
-        if _log_posterior(active, active.predict(trial), alpha, trial) >= height + 1e-4 * length * decrement:
-            return length
-        length *= 0.5
-    return 0.0
 
 
 class LaplaceActive(Active):
@@ -237,7 +71,10 @@ class LaplaceActive(Active):
 
     def recompute(self) -> LaplaceActive:
         """The same functions from scratch, their precisions settled to the last digits."""
-        active = LaplaceActive.from_model(self.problem, self.indices, self.alpha)
+        problem, indices = self.problem, self.indices
+        while problem.parent is not None:
+            problem, indices = problem.parent, problem.lift(indices)
+        active = LaplaceActive.from_model(problem, indices, self.alpha)
         active._polish()
         return active
 
@@ -296,34 +133,46 @@ class LaplaceActive(Active):
     def statistics(self) -> Statistics:
         """Statistics of all functions at the mode, computed once for every model."""
         if self._statistics is None:
-            self._statistics = self._score_dictionary()
+            self._statistics = self._score(self.problem, self.problem.design, self.indices)
         return self._statistics
 
-    def _score_dictionary(self) -> Statistics:
-        """T&F eqs 24-25 at the mode."""
-        problem, likelihood = self.problem, self.problem.likelihood
-        outputs = self._mode.outputs
-        curvature = likelihood.curvature(outputs)
-        design, k_outputs = problem.design, problem.n_outputs
-        norms = np.concatenate([design.sqnorms(curvature[:, k, k]) for k in range(k_outputs)])
-        rows = np.concatenate([likelihood.gradient(outputs), self._change], axis=1)  # two vectors for every output
-        plain = design.correlate(rows)
-        Q, D = plain[:, :k_outputs].T.ravel(), plain[:, k_outputs:].T.ravel()
-        S = norms.copy()
-        if self.size:
-            root = self._root
-            half = self._columns.weigh(curvature, root)
-            P = np.concatenate([design.correlate(half[k]) for k in range(k_outputs)])
-            S -= np.einsum("ma,ma->m", P, P)
-            D = D - P @ (root.T @ self._bend)
+    def statistics_outside(self) -> Statistics:
+        """Statistics of all functions of the problem of which the present one is a part."""
+        parent = self.problem.parent
+        if parent is None:
+            return self.statistics()
+        design = parent.design if parent.stand_in is None else parent.stand_in
+        return self._score(parent, design, self.problem.lift(self.indices))
+
+    def _score(self, problem: LaplaceProblem, design: Design, indices: list[int]) -> Statistics:
+        """T&F eqs 24-25 at the mode, for the functions of ``design``."""
+        likelihood, outputs = problem.likelihood, self._mode.outputs
+        curvature, gradient = likelihood.curvature(outputs), likelihood.gradient(outputs)
+        half = self._columns.weigh(curvature, self._root)
+        norms, Q, D, P = [], [], [], []
+        for k in range(problem.n_outputs):
+            rows = np.column_stack([gradient[:, k], self._change[:, k], half[k]])
+            found, squares = design.moments(rows, curvature[:, k, k])
+            norms.append(squares)
+            Q.append(found[:, 0])
+            P.append(np.einsum("ma,ma->m", found[:, 2:], found[:, 2:]))
+            D.append(found[:, 1] - found[:, 2:] @ (self._root.T @ self._bend))
+        norm, q = np.concatenate(norms), np.concatenate(Q)
         alpha = np.full(problem.n_functions, np.inf)
-        s, q2 = np.maximum(S, 0.0), Q**2 - Q * D
+        s, q2 = np.maximum(norm - np.concatenate(P), 0.0), q**2 - q * np.concatenate(D)
         if self.size:
-            alpha[self.indices] = self.alpha
-            s[self.indices], q2[self.indices] = self.leave_one_out()
-        movable = problem.eligible & (s > _RESOLVED * norms) & (norms > 0.0)
-        movable[self.indices] = True
+            alpha[indices] = self.alpha
+            s[indices], q2[indices] = self.leave_one_out()
+        movable = problem.eligible & (s > _RESOLVED * norm) & (norm > 0.0)
+        movable[indices] = True
         return Statistics(alpha, s, q2, movable)
+
+    def extend(self, problem: LaplaceProblem) -> None:
+        """Continue on a larger part of the parent problem, whose first columns are the present ones."""
+        columns, outputs = self.problem.split(self.indices)
+        indices = (outputs * problem.design.shape[1] + columns).tolist()
+        self.problem = problem
+        self._commit(self._columns.on(problem, indices), self.alpha, self._mode)
 
     # -- moves: each stands only if the true evidence rises ------------------------------------------------
 
@@ -333,7 +182,7 @@ class LaplaceActive(Active):
         The predicted precision may be too small where rows saturate; then larger ones are tried, as long as the slope
         of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.
         """
-        columns = self._columns.add(i)
+        columns = self._columns.add([i])
         start = np.append(self.mean, 0.0)
         found = self.statistics()
         slope = 0.5 * float(found.q2[i] - found.s[i])
@@ -343,6 +192,29 @@ class LaplaceActive(Active):
             if slope / (factor * alpha) <= at_least:
                 return False
         return False
+
+    def add_together(self, functions: list[int], alpha: Array) -> bool:
+        """Add several functions at once, if that raises the evidence."""
+        start = np.append(self.mean, np.zeros(len(functions)))
+        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start)
+
+    def relax(self, tol: float) -> int:
+        """Move all precisions towards the maxima of their predicted gains, as long as that gains more than ``tol``.
+
+        Far cheaper than a sweep, and enough between two additions.
+        """
+        changed = 0
+        for _ in range(_RELAXATIONS if self.size else 0):
+            before = self.evidence()
+            s, q2 = self.leave_one_out()
+            best = best_alpha(s, q2)
+            alpha = np.clip(best, self.alpha * np.exp(-_REACH), self.alpha * np.exp(_REACH))
+            if not self._try(self._columns, alpha, self.mean):
+                break
+            changed = self.size
+            if self.evidence() - before < tol:
+                break
+        return changed
 
     def reestimate(self, j: int, alpha: float) -> bool:
         """Give the j-th function another precision, or one nearer to its own if that does not help."""
@@ -387,10 +259,24 @@ class LaplaceActive(Active):
         alpha = np.exp(found.x)
         return changed if changed and self._try(self._columns, alpha, trial.mean) else 0
 
+    def squared_mean(self) -> Array:
+        r""":math:`w_j^2 - w_j(\Sigma c)_j`, so that the slope of the evidence is exact although its mode moves."""
+        return self.mean**2 - self.mean * (self.covariance @ self._bend)
+
+    def moved(self, alpha: Array, beta: float) -> LaplaceActive:
+        """A copy at other precisions; there is no noise level."""
+        return self._at(np.log(alpha))
+
+    def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
+        """A copy with some of its functions only."""
+        other, keep = self.copy(), np.flatnonzero(stays)
+        columns = ActiveColumns(self.problem, [self.indices[k] for k in keep], self._columns.values[:, keep])
+        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self.mean[keep]))
+        return other
+
     def gradient(self) -> Array:
         r"""Derivative of the evidence with respect to :math:`\log\alpha` of the functions in the model."""
-        spread = np.diagonal(self.covariance) + self.mean**2 - self.mean * (self.covariance @ self._bend)
-        return 0.5 * (1.0 - self.alpha * spread)
+        return 0.5 * (1.0 - self.alpha * (self.variance + self.squared_mean()))
 
     def maintain(self) -> None:
         """Nothing drifts here: every accepted move was computed from the data."""

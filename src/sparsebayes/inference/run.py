@@ -12,10 +12,10 @@ from threadpoolctl import ThreadpoolController
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.certificate import Certificate, certify
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.laplace import LaplaceActive, LaplaceProblem
+from sparsebayes.inference.laplace import LaplaceActive
+from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.noise import noise_floor
-from sparsebayes.inference.problem import GaussianProblem, Problem
-from sparsebayes.inference.sequential import score
+from sparsebayes.inference.problem import Problem
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, full_model, hold
 from sparsebayes.inference.status import Record, Status
@@ -123,12 +123,12 @@ class _Run:
 
     def _begin(self, problem: Problem | LaplaceProblem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
-        if isinstance(problem, LaplaceProblem):
-            return LaplaceActive(problem), False, Status.CONVERGED
-        fixed, scale = self.settings.noise_variance, problem.mean_square
+        small = working_problem(problem) if self.solver.working_sets else problem
+        if isinstance(small, LaplaceProblem):
+            return LaplaceActive(small), False, Status.CONVERGED
+        fixed, scale = self.settings.noise_variance, small.mean_square
         if scale == 0.0:
-            return ActiveSet(problem, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
-        small = working_problem(problem) if isinstance(problem, GaussianProblem) else problem
+            return ActiveSet(small, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
         return ActiveSet(small, 1.0 / (fixed or FIRST_NOISE * scale)), fixed is None, Status.CONVERGED
 
     # -- starts --------------------------------------------------------------------------------------------
@@ -197,6 +197,8 @@ class _Run:
         for _ in range(_CERTIFICATION_ROUNDS):
             if certificate.converged or status is not Status.CONVERGED:
                 break
+            if not self.best.state.active.approximate:
+                self.best.state.refused.clear()
             try:
                 self._climb(self.best)
             except _Stopped:
@@ -215,6 +217,7 @@ class _Run:
             tol=self.settings.tol,
             start=self.best.number,
             refused=frozenset(state.refused if state.active.approximate else ()),
+            hyperpriors=self.solver.hyperpriors,
         )
 
     # -- the loop ------------------------------------------------------------------------------------------
@@ -250,11 +253,11 @@ class _Run:
 
     def _widen(self, state: State) -> bool:
         """Take more functions into the working set, where there is one and some outside it gain."""
-        if not isinstance(state.active, ActiveSet):
-            return False
-        widened = widen(state.active, lambda whole: score(whole).gain, self.settings.tol)
+        widened = widen(state.active, self.settings.tol)
         if widened:
             state.refused.clear()
+            state.stale.clear()
+            state.swept = False
         return widened
 
     def _grow(self, state: State) -> None:
@@ -270,7 +273,7 @@ class _Run:
             function=info.function,
             n_moves=info.n_moves,
             evidence=state.evidence,
-            objective=state.evidence,
+            objective=state.evidence + self.solver.hyperpriors.log_prior(state.active, noise=state.learn_noise),
             n_active=state.active.size,
             noise_variance=1.0 / state.active.beta,
         )
@@ -287,6 +290,6 @@ def _judge(state: State, status: Status, certificate: Certificate) -> Status:
         return status
     if not certificate.converged:
         return Status.STALLED
-    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.gaussian):
+    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.active):
         return Status.NOISE_FLOOR
     return status if state.active.size else Status.EMPTY

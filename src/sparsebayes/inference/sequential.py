@@ -11,17 +11,18 @@ are in ``starts.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution
+from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.noise import maximise_noise, noise_floor, reestimate_noise
 from sparsebayes.inference.settling import settle
-from sparsebayes.inference.solver import REFUSED, Info, Solver, State
+from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
@@ -40,6 +41,8 @@ _CAUTION = 0.1
 _BATCH = 8
 _FAIR_PART = 0.3
 _ROUGHLY = 0.1
+# Cosine of two columns from which on they are not added together where gains are only predicted.
+_ALIKE = 0.3
 
 
 @dataclass(frozen=True)
@@ -61,15 +64,21 @@ class Scores:
         return self.in_model != np.isfinite(self.best)
 
 
-def score(active: Active, found: Statistics | None = None) -> Scores:
+def score(active: Active, found: Statistics | None = None, hyperpriors: Hyperpriors = FLAT) -> Scores:
     """Gain of the best move of every function (T&F eqs 18, 20, 21); candidates that may not enter gain nothing."""
     found = active.statistics() if found is None else found
-    best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets)
+    if hyperpriors.flat:
+        best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets)
+    else:
+        best, gain = hyperpriors.best_moves(active, found.alpha, found.s, found.q2)
     return Scores(found.alpha, best, np.where(found.movable, gain, 0.0))
 
 
-def _is_number(value: object, kind: type = Real) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+def verify(active: Active, scores: Scores, tol: float) -> None:
+    """Replace the gains that may be rounding, where they are above ``tol``, by what the moves really gain."""
+    for i in np.flatnonzero(scores.gain > tol).tolist():
+        if active.doubtful(i):
+            scores.gain[i] = max(0.0, active.measured_gain(i, float(scores.best[i])))
 
 
 class Sequential(Solver):
@@ -134,6 +143,8 @@ class Sequential(Solver):
         self.random_state = random_state
         self.callback = callback
 
+    working_sets = True
+
     # -- the solver contract -------------------------------------------------------------------------------
 
     @property
@@ -163,7 +174,7 @@ class Sequential(Solver):
         fractions = self.noise_fractions if isinstance(self.noise_fractions, tuple | list) else (self.noise_fractions,)
         for fraction in (*fractions, *(() if self.noise_fresh is None else (self.noise_fresh,))):
             if (
-                not _is_number(fraction)
+                not is_number(fraction)
                 or not 0.0 < fraction < 1.0
                 or not isinstance(self.noise_fractions, tuple | list)
             ):
@@ -171,16 +182,13 @@ class Sequential(Solver):
                     f"noise_fractions={self.noise_fractions!r}, noise_fresh={self.noise_fresh!r}: expected a tuple of "
                     "numbers, and a number or None, between 0 and 1"
                 )
-        for name in ("noise_every", "rounds", "max_iter"):
+        for name in ("noise_every", "rounds"):
             value = getattr(self, name)
-            if not (name == "max_iter" and value is None) and not (_is_number(value, Integral) and value >= 1):
+            if not (is_number(value, Integral) and value >= 1):
                 raise ValueError(f"{name}={value!r}: expected a positive integer")
-        if self.tol is not None and not (_is_number(self.tol) and 0.0 < self.tol < np.inf):
-            raise ValueError(f"tol={self.tol!r}: expected a positive, finite number")
-        for name in ("callback", "candidates"):
-            value = getattr(self, name)
-            if value is not None and not callable(value):
-                raise ValueError(f"{name}={value!r}: expected a callable or None")
+        if self.candidates is not None and not callable(self.candidates):
+            raise ValueError(f"candidates={self.candidates!r}: expected a callable or None")
+        self.check_stopping()
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
         """Begin from these functions, usually none."""
@@ -196,16 +204,28 @@ class Sequential(Solver):
             state.since_noise = 0
             if reestimate_noise(state.gaussian) > 0.0:
                 return self._done(state, "noise")
+        partial = active.problem.parent is not None
         if active.approximate and not state.settled:
-            state.settled = True
-            changed = active.sweep(_CAUTION * tol)
+            state.settled, state.swept = True, not partial
+            changed = active.relax(_ROUGHLY) if partial else active.sweep(_CAUTION * tol)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
         first = None if state.refused else self._first(state, scores)
+        if partial and active.approximate and not state.swept:  # a sweep will do what single re-estimations would
+            scores = replace(scores, gain=np.where(scores.structural, scores.gain, 0.0))
         choice = self._select(state, scores, tol) if first is None else first
+        if choice is None and active.approximate and not state.swept:
+            state.swept = True
+            changed = active.sweep(_CAUTION * tol)
+            if changed:
+                return self._done(state, "sweep", n_moves=changed, settled=True)
         if choice is None:
             return self._finish(state, scores, tol)
+        if partial and active.approximate and not scores.in_model[choice] and self.selection == "greedy":
+            together = self._companions(state, scores, choice, tol)
+            if len(together) > 1 and active.add_together(together, scores.best[together]):
+                return self._done(state, "add", choice, len(together))
         if self.sweeps and not np.any(scores.structural & (scores.gain > tol)):
             changed = active.sweep(tol)
             if changed:
@@ -242,6 +262,24 @@ class Sequential(Solver):
             return self._done(state, "sweep", n_moves=changed)
         state.evidence = active.evidence()
         return None
+
+    def _companions(self, state: State, scores: Scores, i: int, tol: float) -> list[int]:
+        """Functions to add together with i: those that gain a fair part of what it does, and hardly overlap."""
+        problem = state.active.problem
+        gain = np.where(scores.in_model, 0.0, scores.gain)
+        gain[list(state.refused)] = 0.0
+        limit = max(_BATCH, 2 * problem.n_outputs)
+        pool = np.argsort(-gain, kind="stable")[: 4 * limit]
+        pool = pool[gain[pool] > max(tol, _FAIR_PART * gain[i])]
+        columns, outputs = problem.split(pool.tolist())
+        values = problem.design.columns(columns)
+        overlap = np.abs(values.T @ values) / np.sqrt(np.outer(*[np.einsum("nc,nc->c", values, values)] * 2))
+        chosen: list[int] = []
+        for c in range(len(pool)):
+            near = [d for d in chosen if outputs[d] == outputs[c]]
+            if len(chosen) < limit and (not near or np.max(overlap[c, near]) < _ALIKE):
+                chosen.append(c)
+        return pool[chosen].tolist()
 
     # -- which move ----------------------------------------------------------------------------------------
 
@@ -280,18 +318,21 @@ class Sequential(Solver):
     def _move(self, state: State, scores: Scores, i: int, at_least: float = 0.0) -> Info:
         """One addition, deletion or re-estimation (T&F steps 6-8)."""
         active = state.active
-        before = active.copy() if active.fragile else None
+        doubtful = active.doubtful(i)
+        if doubtful and active.measured_gain(i, float(scores.best[i])) <= 0.0:
+            state.refused.add(i)  # the gain was rounding
+            return Info(REFUSED, i)
         if not scores.in_model[i]:
             kind, made = "add", active.add(i, float(scores.best[i]), at_least)
         elif np.isfinite(scores.best[i]):
             kind, made = "reestimate", active.reestimate(active.indices.index(i), float(scores.best[i]))
         else:
             kind, made = "delete", active.delete(active.indices.index(i))
-        if made and before is not None and active.evidence() < state.evidence:
-            state.active, made = before, False  # the gain was rounding
         if not made:
             state.refused.add(i)
             return Info(REFUSED, i)
+        if doubtful:
+            active.recondition()
         return self._done(state, kind, i, 1)
 
     def _finish(self, state: State, scores: Scores, tol: float) -> Info | None:
@@ -336,4 +377,5 @@ class Sequential(Solver):
         state.stale |= state.refused
         state.refused.clear()
         state.settled = settled
+        state.swept &= settled
         return Info(kind, function, n_moves, state.evidence - before)

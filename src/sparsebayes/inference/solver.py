@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
 from sparsebayes.inference.interface import Active
 
 REFUSED = "refused"
@@ -43,6 +45,7 @@ class State:
     refused: set[int] = field(default_factory=set)
     stale: set[int] = field(default_factory=set)
     settled: bool = False
+    swept: bool = False
     batch: int = 0
     batch_floor: float = 0.0
 
@@ -58,6 +61,11 @@ class State:
         return replace(self, active=self.active.copy(), refused=set(self.refused), stale=set(self.stale))
 
 
+def is_number(value: object, kind: type = Real) -> bool:
+    """Whether this is a number of the kind, and not a truth value."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+
+
 class Solver(BaseEstimator, ABC):
     """One way to maximise the objective; its parameters are those of its constructor, as in scikit-learn.
 
@@ -71,6 +79,8 @@ class Solver(BaseEstimator, ABC):
     callback: Callable[..., bool | None] | None = None
     candidates: Callable[..., Any] | None = None
     rounds: int = 0
+    # Whether the search may go on in a part of a large dictionary that is widened until nothing outside it gains.
+    working_sets: bool = False
     initialisation: str = "projection"
 
     @property
@@ -88,9 +98,23 @@ class Solver(BaseEstimator, ABC):
         """Whether to begin once more from the whole dictionary, where that is small."""
         return False
 
+    @property
+    def hyperpriors(self) -> Hyperpriors:
+        """Priors on the precisions and the noise; the objective is the evidence plus their logarithm."""
+        return FLAT
+
     @abstractmethod
     def check(self) -> None:
         """Raise where a setting is out of range."""
+
+    def check_stopping(self) -> None:
+        """Raise where a setting that all solvers share is out of range."""
+        if self.max_iter is not None and not (is_number(self.max_iter, Integral) and self.max_iter >= 1):
+            raise ValueError(f"max_iter={self.max_iter!r}: expected a positive integer")
+        if self.tol is not None and not (is_number(self.tol) and 0.0 < self.tol < np.inf):
+            raise ValueError(f"tol={self.tol!r}: expected a positive, finite number")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback={self.callback!r}: expected a callable or None")
 
     @abstractmethod
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:

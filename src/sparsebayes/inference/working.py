@@ -6,12 +6,15 @@ working set, which then takes in the best of the functions left out, until there
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.problem import GaussianProblem, Index
+from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.interface import Active
+from sparsebayes.inference.laplace import LaplaceActive
+from sparsebayes.inference.mode import LaplaceProblem
+from sparsebayes.inference.problem import GaussianProblem, Index, Problem
+from sparsebayes.inference.sequential import score
 
 # Entries of a dictionary from which on the search goes on in a working set.
 _LARGE = 1 << 21
@@ -20,33 +23,29 @@ _FIRST = 256
 _FRESH = 100
 
 
-def working_problem(problem: GaussianProblem) -> GaussianProblem:
+def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProblem:
     """The problem to search in: the given one where it is small, else a working set of it."""
+    if not isinstance(problem, GaussianProblem | LaplaceProblem):
+        return problem
     if problem.stand_in is not None:
-        small = problem.compressed()
+        small = problem.compressed() if isinstance(problem, GaussianProblem) else problem
         return small.restrict(_with_bias(problem.stand_in.landmarks, small.bias))
     rows, functions = problem.design.shape
     if rows * functions <= _LARGE or functions <= 2 * _FIRST:
         return problem
-    alike = np.sum(problem.projection**2, axis=1) / np.where(problem.sqnorms > 0.0, problem.sqnorms, np.inf)
-    first = np.argsort(-np.where(problem.eligible, alike, -1.0), kind="stable")[:_FIRST]
-    return problem.restrict(_with_bias(first, problem.bias))
+    empty = ActiveSet(problem, 1.0) if isinstance(problem, GaussianProblem) else LaplaceActive(problem)
+    found = empty.statistics()
+    alike = _by_column(np.where(found.movable, found.q2 / np.where(found.s > 0.0, found.s, np.inf), -1.0), functions)
+    return problem.restrict(_with_bias(np.argsort(-alike, kind="stable")[:_FIRST], problem.bias))
 
 
-def _with_bias(members: Index, bias: int | None) -> Index:
-    return np.sort(members) if bias is None else np.union1d(members, np.array([bias], dtype=np.intp))
-
-
-def widen(active: ActiveSet, gains: Callable[[ActiveSet], np.ndarray], tol: float) -> bool:
-    """Take the best functions outside the working set into it; False where none gains more than ``tol``.
-
-    ``gains(active)`` is what each function of the dictionary would gain.
-    """
+def widen(active: Active, tol: float) -> bool:
+    """Take the best functions outside the working set into it; False where none gains more than ``tol``."""
     problem = active.problem
-    if not isinstance(problem, GaussianProblem) or problem.parent is None or problem.members is None:
+    if problem.parent is None or problem.members is None:
         return False
-    whole = ActiveSet.from_model(problem.parent, problem.lift(active.indices), active.alpha, active.beta)
-    gain = gains(whole)
+    scores = score(active, active.statistics_outside())
+    gain = _by_column(scores.gain, problem.parent.design.shape[1])
     gain[problem.members] = 0.0
     best = np.argsort(-gain, kind="stable")[:_FRESH]
     fresh = best[gain[best] > tol]
@@ -54,3 +53,12 @@ def widen(active: ActiveSet, gains: Callable[[ActiveSet], np.ndarray], tol: floa
         return False
     active.extend(problem.enlarge(fresh))
     return True
+
+
+def _with_bias(members: Index, bias: int | None) -> Index:
+    return np.sort(members) if bias is None else np.union1d(members, np.array([bias], dtype=np.intp))
+
+
+def _by_column(values: Array, columns: int) -> Array:
+    """The best of the outputs that share a column."""
+    return np.max(values.reshape(-1, columns), axis=0)

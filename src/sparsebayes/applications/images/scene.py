@@ -62,7 +62,7 @@ class Scene:
     def typical(cls, variance: float, blur: float, noise: float, finest: float) -> Scene:
         """A scene with the spectrum of edges, and this variance in the finest octave."""
         octaves = int(np.ceil(np.log2(_LARGEST / finest))) + 1
-        return cls(variance * 2.0 ** (_TILT * np.arange(octaves)), blur, noise, finest)
+        return cls(variance * np.exp2(_TILT * np.arange(octaves, dtype=np.float64)), blur, noise, finest)
 
     @property
     def squared_scales(self) -> Array:

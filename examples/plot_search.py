@@ -1,0 +1,13 @@
+"""
+The search, move by move
+========================
+
+The objective never falls within a start. Where the noise is learned, several starts are made and the best is kept.
+"""
+
+from sparsebayes import RVR
+from sparsebayes.datasets import make_friedman1
+from sparsebayes.report import plot_evidence
+
+X, y = make_friedman1(150, random_state=0)
+plot_evidence(RVR(gamma=0.5).fit(X, y))

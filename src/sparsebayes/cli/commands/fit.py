@@ -1,0 +1,83 @@
+"""``sparsebayes fit``: a table in, a tested model and a report out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Table to learn from: CSV with a header, or Parquet.")],
+    target: Annotated[str | None, typer.Option("--target", "-t", help="Column to predict.", show_default=False)] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Model file to write; by default DATA's name with .model.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Report to write; by default the model's name with .html.")
+    ] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
+    task: Annotated[
+        str | None, typer.Option("--task", help="regression or classification; by default what the target suggests.")
+    ] = None,
+    kernel: Annotated[
+        str, typer.Option("--kernel", help="rbf, laplacian, poly, linear, or columns: a sparse linear model.")
+    ] = "rbf",
+    gamma: Annotated[
+        str | None,
+        typer.Option("--gamma", help="Kernel parameter as in scikit-learn; by default it is chosen for you."),
+    ] = None,
+    noise_variance: Annotated[
+        float | None, typer.Option("--noise-variance", help="Fix the noise variance; learned by default.")
+    ] = None,
+    solver: Annotated[str, typer.Option("--solver", help="How the evidence is maximised.")] = "sequential",
+    test: Annotated[
+        float, typer.Option("--test", help="Part of the rows to hold back for the test; 0 for none.")
+    ] = 0.2,
+    seed: Annotated[int, typer.Option("--seed", help="Of the shuffle that chooses the test rows.")] = 0,
+    drop: Annotated[
+        list[str] | None, typer.Option("--drop", help="Column to leave out; may be given again.", show_default=False)
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option("--categorical", help="Column of numbers that name categories; may be given again."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Learn a model from a table, test it on rows held back, and write the model and a report.
+
+    \b
+    Examples:
+      sparsebayes fit houses.csv --target price
+      sparsebayes fit patients.parquet -t outcome --drop id --out triage.model
+      sparsebayes fit genes.csv -t level --kernel columns --test 0
+      sparsebayes fit wine.csv -t quality --task classification --json
+
+    Numbers are standardised, texts become an indicator for each category, and missing numbers the median. A target of
+    texts, or of two values, is a classification. The model that is saved is the one that was tested.
+    """
+    from sparsebayes.cli.work import fit_table
+    from sparsebayes.tables.learning import Options
+
+    options = Options(
+        task=task,
+        kernel=kernel,
+        gamma=_gamma(gamma),
+        noise_variance=noise_variance,
+        solver=solver,
+        test=test,
+        seed=seed,
+        drop=tuple(drop or ()),
+        categorical=tuple(categorical or ()),
+    )
+    model = Path(f"{data.stem}.model") if out is None else out
+    page = model.parent / f"{model.stem}.html" if report is None else report
+    fit_table(data, target, options, model=model, page=None if no_report else page, as_json=as_json)
+
+
+def _gamma(text: str | None) -> str | float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text

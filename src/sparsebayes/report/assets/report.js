@@ -1,0 +1,73 @@
+"use strict";
+(() => {
+  const holder = document.getElementById("search-data");
+  if (!holder) return;
+  const search = JSON.parse(holder.textContent);
+  const slider = document.getElementById("step");
+  const button = document.getElementById("play");
+  const said = document.getElementById("said");
+  const here = document.getElementById("here");
+  const now = document.getElementById("now");
+  const marks = [...document.querySelectorAll("[data-f]")];
+
+  // Functions in the model after record k, or null where the records do not tell.
+  function inModel(k) {
+    const chapter = search.chapters.filter((c) => c.first <= k).at(-1);
+    if (chapter.begin === null) return null;
+    const inside = new Set(chapter.begin);
+    for (let i = chapter.first; i <= k; i++) {
+      const [, move, f] = search.records[i];
+      if (move === "add") inside.add(f);
+      if (move === "delete") inside.delete(f);
+    }
+    return inside;
+  }
+
+  function sentence(k) {
+    const [start, move, f, objective, active, noise] = search.records[k];
+    const what = move in search.words ? `${search.words[move]} ${search.names[f]}`
+      : move === "noise" ? "the noise was re-estimated" : "several functions were re-estimated together";
+    const kept = start === search.winner ? ", the one that was kept" : "";
+    const level = search.noise ? `, noise ${noise}` : "";
+    return `Record ${k + 1} of ${search.records.length} (start ${start}${kept}): ${what}. `
+      + `Objective ${objective} nats, ${active} function${active === 1 ? "" : "s"} in the model${level}.`;
+  }
+
+  function show() {
+    const k = Number(slider.value) - 1;
+    const inside = inModel(k);
+    here.setAttribute("cx", search.x[k]);
+    here.setAttribute("cy", search.y[k]);
+    now.setAttribute("d", `M${search.x[k]} ${search.span[0]}V${search.span[1]}`);
+    for (const mark of marks) {
+      const f = Number(mark.dataset.f);
+      mark.classList.toggle("in", inside !== null && inside.has(f));
+      mark.classList.toggle("moved", f === search.records[k][2]);
+    }
+    said.textContent = sentence(k) + (inside === null ? " Which functions they are was not recorded." : "");
+    slider.setAttribute("aria-valuetext", `record ${k + 1}, objective ${search.records[k][3]}`);
+  }
+
+  let timer = null;
+  function stop() {
+    clearInterval(timer);
+    timer = null;
+    button.textContent = "Play";
+    button.setAttribute("aria-pressed", "false");
+  }
+  button.addEventListener("click", () => {
+    if (timer !== null) return stop();
+    if (slider.value === slider.max) slider.value = "1";
+    button.textContent = "Pause";
+    button.setAttribute("aria-pressed", "true");
+    // However long the search was, it plays in about twenty seconds.
+    const stride = Math.max(1, Math.round(Number(slider.max) / 200));
+    timer = setInterval(() => {
+      slider.value = String(Number(slider.value) + stride);
+      show();
+      if (slider.value === slider.max) stop();
+    }, 100);
+  });
+  slider.addEventListener("input", () => { if (timer !== null) stop(); show(); });
+  show();
+})();

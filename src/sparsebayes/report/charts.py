@@ -1,0 +1,201 @@
+"""The charts of a report, each from a case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .calibration import CalibrationDisplay
+from .case import Case, Input
+from .decision import DecisionDisplay
+from .fit import FitDisplay
+from .measures import TWO_SIDED_95, importances
+from .svg import Chart, bar_list
+
+Array = NDArray[np.float64]
+
+_POINTS = 600
+_MAP = 36
+_CURVE = 60
+_EFFECTS = 3
+_BARS = 12
+_SCREENED = 60
+_ROWS_SHUFFLED = 400
+
+
+def fit_charts(case: Case) -> list[tuple[str, str]]:
+    """The fit with its error bars: caption and SVG of each chart."""
+    if case.classifies:
+        charts = [_map(case)] if _two_numbers(case.inputs) and len(case.est.classes_) == 2 else []
+        return [*charts, _certainty(case)]
+    if len(case.inputs) == 1 and not case.inputs[0].levels and len(case.y):
+        return [_curve(case)]
+    return [_predicted(case)]
+
+
+def _curve(case: Case) -> tuple[str, str]:
+    item = case.inputs[0]
+    shown = FitDisplay.from_estimator(case.est, case.X, case.y, n_grid=4 * _CURVE)
+    own = [item.restore(a) for a in (shown.grid, shown.x, shown.vectors[:, 0])]
+    half = TWO_SIDED_95 * shown.std
+    edges = np.concatenate([shown.y, shown.mean - half, shown.mean + half])
+    chart = Chart(own[0], edges, (item.name, case.target), f"{case.target} against {item.name}, with the fit")
+    chart.band(own[0], shown.mean - half, shown.mean + half).dots(own[1], shown.y, "data")
+    chart.line(own[0], shown.mean, "fit").dots(own[2], shown.vectors[:, 1], "vector", radius=6)
+    return (
+        "Line: the prediction. Band: where 95 % of new observations should fall. Dots: the rows learned from; circled "
+        "are those whose functions were kept.",
+        chart.render(),
+    )
+
+
+def _predicted(case: Case) -> tuple[str, str]:
+    X, y = case.sample(_POINTS)
+    mean, std = case.est.predict(X, return_std=True)
+    low, high = mean - TWO_SIDED_95 * std, mean + TWO_SIDED_95 * std
+    chart = Chart(y, np.concatenate([low, high, y]), (f"observed {case.target}", "predicted"), "predicted, observed")
+    chart.bars(y, low, high, "bar faint").line(chart.xlim, chart.xlim, "ideal").dots(y, mean, "data strong")
+    return f"Predicted against observed on {len(y)} {case.rows_name}, with 95 % error bars; on the line is right.", (
+        chart.render()
+    )
+
+
+def _map(case: Case) -> tuple[str, str]:
+    a, b = case.inputs
+    X, y = (case.X, case.y) if len(case.y) else case.judged
+    shown = DecisionDisplay.from_estimator(case.est, X, y, n_grid=_MAP)
+    across, up = a.restore(shown.across), b.restore(shown.up)
+    chart = Chart(across, up, (a.name, b.name), f"probability of {shown.classes[1]}")
+    p = shown.probabilities[:, :, 1]
+    chart.cells(across, up, np.maximum(2 * p - 1, 0), "cell one").cells(
+        across, up, np.maximum(1 - 2 * p, 0), "cell nil"
+    )
+    for k, css in enumerate(("nil", "one")):
+        mine = X[y == shown.classes[k]]
+        chart.dots(a.values(mine), b.values(mine), f"data {css}")
+    chart.dots(a.values(shown.vectors), b.values(shown.vectors), "vector", radius=6)
+    return (
+        f"Shade: how sure the model is of {shown.classes[0]} (blue) or {shown.classes[1]} (red). Circled: the rows "
+        "whose functions were kept.",
+        chart.render(),
+    )
+
+
+def _certainty(case: Case) -> tuple[str, str]:
+    """How sure the model was of the true class."""
+    X, y = case.judged
+    p = case.est.predict_proba(X)
+    truth = np.sum(np.where(np.asarray(y)[:, None] == case.est.classes_[None, :], p, 0.0), axis=1)
+    edges = np.linspace(0.0, 1.0, 11)
+    counts = np.histogram(truth, bins=edges)[0]
+    chart = Chart([0.0, 1.0], [0, counts.max()], ("probability given to the true class", "rows"), "certainty")
+    left, width = chart.px(edges[:-1]), float(chart.px(0.1) - chart.px(0.0))
+    floor = float(chart.py(0.0))
+    for x, top in zip(left, chart.py(counts), strict=True):
+        chart.extra(
+            f'<rect class="size" x="{x + 1:.1f}" y="{top:.1f}" width="{width - 2:.1f}" height="{floor - top:.1f}"/>'
+        )
+    return f"The further right, the surer the model was of what turned out true; {len(y)} {case.rows_name}.", (
+        chart.render()
+    )
+
+
+def residual_chart(case: Case) -> tuple[str, str]:
+    """Residuals in units of the error bars, against the prediction."""
+    X, y = case.sample(_POINTS)
+    mean, std = case.est.predict(X, return_std=True)
+    z = (y - mean) / std
+    chart = Chart(mean, [*z, -3.0, 3.0], (f"predicted {case.target}", "residual / std"), "residuals")
+    band = np.full(2, TWO_SIDED_95)
+    chart.band(chart.xlim, -band, band).line(chart.xlim, [0.0, 0.0], "ideal").dots(mean, z, "data strong")
+    return (
+        "Residuals in units of the predicted standard deviation: 95 % should lie in the band, without a pattern.",
+        chart.render(),
+    )
+
+
+def calibration_chart(case: Case) -> tuple[str, str]:
+    """Whether error bars or probabilities come true."""
+    shown = CalibrationDisplay.from_estimator(case.est, *case.judged)
+    chart = Chart([0.0, 1.0], [0.0, 1.0], (shown.what, "how often it came true"), "calibration")
+    chart.line([0, 1], [0, 1], "ideal").bars(shown.stated, shown.low, shown.high)
+    chart.line(shown.stated, shown.observed, "fit thin").dots(shown.stated, shown.observed, "data strong", radius=3)
+    return (
+        "Stated against observed: on the line the model is honest, above it too modest, below it too sure. Bars: what "
+        f"{case.result.n} {case.rows_name} can tell (95 %).",
+        chart.render(),
+    )
+
+
+def input_importances(case: Case) -> list[tuple[Input, float, float]]:
+    """Inputs with how much shuffling each costs, mean and standard deviation; the largest first."""
+    X, y = case.sample(_ROWS_SHUFFLED)
+    screened = _screened(case, X)
+    rises = importances(case.est, X, y, [item.columns for item in screened])
+    found = [(item, float(r.mean()), float(r.std())) for item, r in zip(screened, rises, strict=True)]
+    return sorted(found, key=lambda entry: -entry[1])
+
+
+def _screened(case: Case, X: Array) -> list[Input]:
+    """The inputs to look at: all, or those that go with the predictions most where there are many."""
+    if len(case.inputs) <= _SCREENED:
+        return case.inputs
+    output = np.asarray(case.est.predict_proba(X)[:, -1] if case.classifies else case.est.predict(X))
+    centred = X - X.mean(axis=0)
+    scale = np.sqrt(np.sum(centred**2, axis=0))
+    strength = np.abs(centred.T @ (output - output.mean())) / np.where(scale > 0.0, scale, 1.0)
+    return sorted(case.inputs, key=lambda item: -max(strength[list(item.columns)]))[:_SCREENED]
+
+
+def importance_chart(case: Case, found: Sequence[tuple[Input, float, float]]) -> str:
+    """Which inputs matter."""
+    shown = found[:_BARS]
+    what = "log loss" if case.classifies else "RMSE"
+    return bar_list(
+        [item.name for item, _, _ in shown],
+        [rise for _, rise, _ in shown],
+        [spread for _, _, spread in shown],
+        f"rise of the {what} when the input is shuffled",
+        "importance of the inputs",
+    )
+
+
+def term_chart(case: Case) -> str:
+    """Which functions matter."""
+    terms = case.terms[:_BARS]
+    names = [f"{w.output}: {w.function}" if w.output else w.function for w, _ in terms]
+    spread = [size * w.std / abs(w.mean) for w, size in terms]
+    unit = "log odds" if case.classifies else case.target
+    return bar_list(names, [size for _, size in terms], spread, f"size of the term, in {unit}", "kept functions")
+
+
+def effect_charts(case: Case, ranked: Sequence[Input]) -> list[tuple[str, str]]:
+    """What the prediction does as one number moves and the others stay at their medians."""
+    several_classes = case.classifies and len(case.est.classes_) > 2
+    numbers = [item for item in ranked if not item.levels][:_EFFECTS]
+    if several_classes or len(case.inputs) < 2:
+        return []
+    X = case.X if len(case.X) else case.X_test
+    return [(item.name, _effect(case, item, X)) for item in numbers]
+
+
+def _effect(case: Case, item: Input, X: Array) -> str:
+    column = item.columns[0]
+    rows = np.tile(np.median(X, axis=0), (_CURVE, 1))
+    low, high = np.percentile(X[:, column], [1, 99])
+    rows[:, column] = np.linspace(low, high, _CURVE)
+    x = item.values(rows)
+    if case.classifies:
+        p = case.est.predict_proba(rows)[:, 1]
+        chart = Chart(x, [0.0, 1.0], (item.name, f"probability of {case.est.classes_[1]}"), item.name, height=220)
+        return chart.line(x, p, "fit").render()
+    mean, std = case.est.predict(rows, return_std=True)
+    low, high = mean - TWO_SIDED_95 * std, mean + TWO_SIDED_95 * std
+    chart = Chart(x, np.concatenate([low, high]), (item.name, f"predicted {case.target}"), item.name, height=220)
+    return chart.band(x, low, high).line(x, mean, "fit").render()
+
+
+def _two_numbers(inputs: Sequence[Input]) -> bool:
+    return len(inputs) == 2 and not any(item.levels for item in inputs)

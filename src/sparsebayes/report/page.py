@@ -1,0 +1,291 @@
+"""The report: one HTML file that needs no network, in light, dark and on paper."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sparsebayes._version import __version__
+from sparsebayes.estimators.summary import converged, listed
+from sparsebayes.export.atomic import write_atomically
+from sparsebayes.inference import Certificate
+
+from .case import Case, Input
+from .charts import (
+    calibration_chart,
+    effect_charts,
+    fit_charts,
+    importance_chart,
+    input_importances,
+    residual_chart,
+    term_chart,
+)
+from .measures import ClassificationTest
+from .search import search_of
+
+_VECTORS_SHOWN = 25
+_INPUTS_SHOWN = 6
+
+_Figure = tuple[str, str]
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    est: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    X_test: ArrayLike | None = None,
+    y_test: ArrayLike | None = None,
+    feature_names: list[str] | None = None,
+    target: str = "y",
+    title: str | None = None,
+) -> None:
+    """Write a report on a fitted estimator: one HTML file to send on.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write; replaced if it exists, and written whole or not at all.
+    est : estimator
+        Fitted, of one target.
+    X, y : array-like
+        What it was fitted to.
+    X_test, y_test : array-like, optional
+        Rows that it has not seen, to judge it by.
+    feature_names : list of str, optional
+        Names of the columns of X.
+    target : str
+        Name of the target.
+    title : str, optional
+        Of the page.
+    """
+    X = np.asarray(X, dtype=np.float64)
+    names = feature_names or [str(name) for name in getattr(est, "feature_names_in_", [])]
+    if names and len(names) != X.shape[1]:
+        raise ValueError(f"feature_names has {len(names)} names; expected {X.shape[1]}, one for each column of X")
+    inputs = [Input(names[k] if names else f"x{k}", (k,)) for k in range(X.shape[1])]
+    held = np.empty((0, X.shape[1])) if X_test is None else np.asarray(X_test, dtype=np.float64)
+    truth = np.asarray(y)[:0] if y_test is None else np.asarray(y_test)
+    heading = title or f"{type(est).__name__} of {target}"
+    case = Case(est, X, np.asarray(y), held, truth, inputs, target, heading, facts=dict(est.summary().facts))
+    write_atomically(path, render_report(case).encode("utf-8"))
+
+
+def render_report(case: Case) -> str:
+    """Return the page of a case."""
+    assets = files("sparsebayes.report") / "assets"
+    style, script = ((assets / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    found = input_importances(case)
+    sections = [
+        _fit(case),
+        _calibration(case),
+        _relevance(case, found),
+        _search(case),
+        _certificate(case),
+        _use(case),
+    ]
+    # The policy lets the page load nothing: what it shows is in it.
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+        "script-src 'unsafe-inline'; img-src data:\">"
+        '<link rel="icon" href="data:,">'
+        f"<title>{escape(case.title)}</title><style>{style}</style></head><body>"
+        f'<a class="skip" href="#main">Skip to the content</a>{_head(case)}<main id="main">{"".join(sections)}</main>'
+        f"<footer>Made with sparsebayes {escape(__version__)}.</footer><script>{script}</script></body></html>\n"
+    )
+
+
+def _head(case: Case) -> str:
+    facts = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in case.facts.items())
+    notes = "".join(f"<li>{escape(note)}</li>" for note in case.notes)
+    return (
+        f"<header><h1>{escape(case.title)}</h1><p class='lead'>{escape(_lead(case))}</p><dl>{facts}</dl>"
+        f"{f'<ul class=notes>{notes}</ul>' if notes else ''}</header>"
+    )
+
+
+def _lead(case: Case) -> str:
+    kept, result = len(case.est.relevance_), case.result
+    rows = f"{result.n} rows that it had not seen" if case.tested else f"the {result.n} rows that it learned from"
+    functions = f"{kept} function{'s' * (kept != 1)}"
+    if isinstance(result, ClassificationTest):
+        return (
+            f"The model keeps {functions}. On {rows} it is right in {result.accuracy:.1%} of the cases (95 % interval "
+            f"{result.low:.1%} to {result.high:.1%}); always naming the most frequent class is right in "
+            f"{result.baseline:.1%}."
+        )
+    explained = "" if np.isnan(result.r2) else f"it explains {result.r2:.0%} of the variance, "
+    return (
+        f"The model keeps {functions}. On {rows} its root mean square error is {result.rmse:.3g} (95 % interval "
+        f"{result.low:.3g} to {result.high:.3g}), {explained}and "
+        f"{result.coverage:.0%} of the observations lie within its 95 % error bars."
+    )
+
+
+def _section(name: str, title: str, *content: str) -> str:
+    heading = f'<h2 id="{name}-title">{title}</h2>'
+    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}{"".join(content)}</section>'
+
+
+def _figures(figures: Iterable[_Figure]) -> str:
+    drawn = "".join(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" for caption, svg in figures)
+    return f'<div class="grid">{drawn}</div>'
+
+
+def _fit(case: Case) -> str:
+    return _section("fit", "The fit and its error bars", _figures(fit_charts(case)))
+
+
+def _calibration(case: Case) -> str:
+    if case.classifies:
+        return _section("calibration", "Errors and calibration", _figures([calibration_chart(case)]), _confusion(case))
+    return _section(
+        "calibration", "Residuals and calibration", _figures([residual_chart(case), calibration_chart(case)])
+    )
+
+
+def _confusion(case: Case) -> str:
+    X, y = case.judged
+    predicted = case.est.predict(X)
+    classes = case.est.classes_
+    head = "".join(f'<th scope="col">{escape(str(label))}</th>' for label in classes)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(str(truth))}</th>'
+        + "".join(
+            f"<td{' class=right' if truth == label else ''}>{int(np.sum((y == truth) & (predicted == label)))}</td>"
+            for label in classes
+        )
+        + "</tr>"
+        for truth in classes
+    )
+    return _table(f"<tr><th>true class</th>{head}</tr>", rows, f"Predicted classes (columns) of the {case.rows_name}")
+
+
+def _table(head: str, rows: str, caption: str) -> str:
+    # The wrapper scrolls sideways on narrow screens, and must then be reachable by keyboard.
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption, quote=True)}"><table>'
+        f"<caption>{escape(caption)}</caption><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _relevance(case: Case, found: list[tuple[Input, float, float]]) -> str:
+    figures = [
+        (f"Which inputs matter: what shuffling each costs on the {case.rows_name}.", importance_chart(case, found)),
+    ]
+    if case.terms:
+        figures.append(
+            (
+                "Which functions matter: how much each moves the prediction; bar: uncertainty of its weight.",
+                term_chart(case),
+            )
+        )
+    ranked = [item for item, _, _ in found]
+    effects = [(f"Effect of {name}, all else at its median.", svg) for name, svg in effect_charts(case, ranked)]
+    return _section(
+        "relevance", "What matters, and by how much", _figures([*figures, *effects]), _vectors(case, ranked)
+    )
+
+
+def _vectors(case: Case, ranked: list[Input]) -> str:
+    """The kept functions, with their centres in the inputs' own units."""
+    terms, count = case.terms[:_VECTORS_SHOWN], len(case.terms)
+    if not terms:
+        return "<p>No function was kept: the model predicts the same for every row.</p>"
+    centres = np.asarray(getattr(case.est, "relevance_vectors_", np.empty((0, len(case.names)))))
+    shown = ranked[:_INPUTS_SHOWN] if len(centres) and np.all(np.isfinite(centres)) else []
+    head = "".join(f'<th scope="col">{escape(item.name)}</th>' for item in shown)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(f"{w.output}: {w.function}" if w.output else w.function)}</th>'
+        f"<td>{w.mean:.4g}</td><td>{w.std:.2g}</td><td>{size:.3g}</td>"
+        + "".join(f"<td>{escape(item.text(centres[w.place]))}</td>" for item in shown)
+        + "</tr>"
+        for w, size in terms
+    )
+    caption = f"The kept functions{f' ({len(terms)} largest of {count})' if count > len(terms) else ''}" + (
+        ", and where they are centred" if shown else ""
+    )
+    columns = '<th scope="col">weight</th><th scope="col">± std</th><th scope="col">size</th>'
+    return _table(f"<tr><th>function</th>{columns}{head}</tr>", rows, caption)
+
+
+def _search(case: Case) -> str:
+    search = search_of(case)
+    if search is None:
+        return ""
+    last = search.n_records
+    controls = (
+        '<div class="controls"><button id="play" type="button" aria-pressed="false">Play</button>'
+        f'<label for="step">Record</label><input id="step" type="range" min="1" max="{last}" value="{last}">'
+        '</div><p id="said" role="status" aria-live="polite"></p>'
+    )
+    intro = (
+        "<p>The search adds a function, deletes one, or re-estimates how strongly one is held back, and each move "
+        "raises the objective. Drag the slider, or use the arrow keys, to play it again. A line that begins anew is a "
+        f"new start; the best one is kept. {escape(search.which)}</p>"
+    )
+    figures = _figures(
+        [
+            ("The objective. The marker is where the slider stands.", search.evidence),
+            ("Functions: filled are those in the model at that moment.", search.functions),
+        ]
+    )
+    data = f'<script type="application/json" id="search-data">{search.data}</script>'
+    return _section("search", "How the model was found", intro, controls, figures, data)
+
+
+def _certificate(case: Case) -> str:
+    items = "".join(f"<li>{escape(line)}</li>" for line in certificate_in_words(listed(case.est.certificate_)))
+    status = " ".join(dict.fromkeys(status.value for status in listed(case.est.status_)))
+    mark = "good" if converged(case.est) else "bad"
+    return _section("certificate", "The certificate", f'<p class="{mark}">{escape(status)}</p><ul>{items}</ul>')
+
+
+def certificate_in_words(certificates: list[Certificate]) -> list[str]:
+    """What the certificates of a model say, for someone who has not read the papers."""
+
+    def worst(name: str) -> float:
+        return max(float(getattr(certificate, name)) for certificate in certificates)
+
+    tol = worst("tol")
+    lines = [
+        "After the search, everything was computed again from the data alone.",
+        f"Adding the best function that was left out would raise the objective by {worst('excluded_gain'):.2g} nats.",
+        f"Changing or deleting a function that was kept would raise it by at most {worst('kept_gain'):.2g} nats.",
+        f"Another noise level would raise it by {worst('noise_gain'):.2g} nats.",
+        f"The search counts as converged when none of these is above {tol:g} nats "
+        f"(a factor of {np.exp(tol):.4f} in how well the model explains the data).",
+        f"The equations are conditioned at {worst('condition_number'):.2g}: about "
+        f"{max(0, round(15.65 - np.log10(max(worst('condition_number'), 1.0))))} decimal digits can be trusted.",
+    ]
+    if any(certificate.noise_degenerate for certificate in certificates):
+        lines.append("The data do not determine the noise: the functions can reproduce the targets almost exactly.")
+    lines.append("The maximum is a local one: a very different set of functions might explain the data better still.")
+    return lines
+
+
+def _use(case: Case) -> str:
+    if case.model_file is None:
+        code = 'import sparsebayes\nsparsebayes.save(model, "my.model")\nmodel = sparsebayes.load("my.model")'
+        return _section("use", "How to keep the model", f"<pre tabindex=0>{escape(code)}</pre>")
+    name = os.path.basename(case.model_file)
+    shell = f"sparsebayes predict {name} new.csv --out predictions.csv"
+    python = (
+        f"from sparsebayes.tables import TableModel\n\nmodel = TableModel.load({name!r})\n"
+        "predictions = model.predict(pandas_frame)  # or a dict of columns"
+    )
+    text = "<p>The model file is data, never code: it is safe to send and to open. From a shell:</p>"
+    return _section(
+        "use",
+        "How to use the model",
+        f"{text}<pre tabindex=0>{escape(shell)}</pre><p>From Python:</p><pre tabindex=0>{escape(python)}</pre>",
+    )

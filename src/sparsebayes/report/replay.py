@@ -1,0 +1,67 @@
+"""The search, so that it can be played again: which functions were in the model after every record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparsebayes.inference import Record
+
+_CHANGES = {"add": 1, "delete": -1}
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Consecutive records of one start.
+
+    Attributes
+    ----------
+    first : int
+        Number of its first record.
+    begin : list of int or None
+        Functions in the model before it; None where the records do not tell.
+    """
+
+    first: int
+    begin: list[int] | None
+
+
+def chapters(history: Sequence[Record]) -> list[Chapter]:
+    """Divide a history into chapters and find what each began with.
+
+    A start begins with nothing, or goes on from the best model so far; which it was shows in the number of functions
+    that its records state.  Where neither fits, as with solvers that change many functions at once, nothing is claimed.
+    """
+    found: list[Chapter] = []
+    ends: dict[int, tuple[float, list[int] | None]] = {}
+    for first, last in _runs(history):
+        part = history[first:last]
+        start = part[0].start
+        best = max(ends.values(), key=lambda end: end[0])[1] if ends else None
+        own = ends[start][1] if start in ends else None
+        candidates = [candidate for candidate in (own, [], best) if candidate is not None]
+        begin = next((candidate for candidate in candidates if play(part, candidate) is not None), None)
+        found.append(Chapter(first, begin))
+        ends[start] = (part[-1].objective, None if begin is None else play(part, begin))
+    return found
+
+
+def play(part: Sequence[Record], begin: Sequence[int]) -> list[int] | None:
+    """Functions in the model after these records; None where they contradict what it began with."""
+    inside = dict.fromkeys(begin)
+    for record in part:
+        change = _CHANGES.get(record.move, 0)
+        if (change > 0) == (record.function in inside) and change:
+            return None
+        if change > 0:
+            inside[record.function] = None
+        elif change < 0:
+            del inside[record.function]
+        if len(inside) != record.n_active:
+            return None
+    return list(inside)
+
+
+def _runs(history: Sequence[Record]) -> list[tuple[int, int]]:
+    edges = [k for k in range(len(history)) if k == 0 or history[k].start != history[k - 1].start]
+    return list(zip(edges, [*edges[1:], len(history)], strict=True))

@@ -1,0 +1,209 @@
+"""Small charts as SVG text: no library in the page, colours by CSS class, so that light, dark and print all work."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+WIDTH, HEIGHT = 420.0, 280.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 10.0, 10.0, 42.0
+_TICKS = 5
+_CHARACTER = 6.2  # width of a label's character, about
+
+
+class Chart:
+    """One chart: limits first, then layers from the back to the front.
+
+    Parameters
+    ----------
+    x, y : array-like
+        Everything that has to fit into the picture.
+    labels : tuple of str
+        Of the two axes.
+    title : str
+        What it shows, for those who cannot see it.
+    height : float
+        In the units of its width, 420.
+    scale : bool
+        Whether the vertical axis has numbers.
+    """
+
+    def __init__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        labels: tuple[str, str],
+        title: str,
+        *,
+        height: float = HEIGHT,
+        scale: bool = True,
+    ) -> None:
+        self.height = height
+        self.scale = scale
+        self.xlim, self.ylim = limits(x), limits(y)
+        self.labels = labels
+        self.title = title
+        self._layers: list[str] = []
+
+    def px(self, x: ArrayLike) -> Array:
+        """Horizontal places of values."""
+        low, high = self.xlim
+        inside = np.clip(np.asarray(x, dtype=np.float64), low - (high - low), high + (high - low))
+        return _LEFT + (inside - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
+
+    def py(self, y: ArrayLike) -> Array:
+        """Vertical places of values."""
+        low, high = self.ylim
+        inside = np.clip(np.asarray(y, dtype=np.float64), low - (high - low), high + (high - low))
+        return self.height - _BOTTOM - (inside - low) / (high - low) * (self.height - _TOP - _BOTTOM)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """Top and bottom of the picture inside the axes."""
+        return _TOP, self.height - _BOTTOM
+
+    def line(self, x: ArrayLike, y: ArrayLike, css: str) -> Chart:
+        """Add a line through points."""
+        self._layers.append(f'<polyline class="{css}" points="{_points(self.px(x), self.py(y))}"/>')
+        return self
+
+    def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, css: str = "band") -> Chart:
+        """Add the area between two lines."""
+        across = np.concatenate([self.px(x), self.px(x)[::-1]])
+        edge = np.concatenate([self.py(low), self.py(high)[::-1]])
+        self._layers.append(f'<polygon class="{css}" points="{_points(across, edge)}"/>')
+        return self
+
+    def bars(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, css: str = "bar") -> Chart:
+        """Add vertical error bars."""
+        ends = zip(self.px(x), self.py(low), self.py(high), strict=True)
+        self._layers.append(f'<path class="{css}" d="{"".join(f"M{a:.1f} {b:.1f}V{c:.1f}" for a, b, c in ends)}"/>')
+        return self
+
+    def dots(
+        self, x: ArrayLike, y: ArrayLike, css: str, *, radius: float = 2.2, keys: Sequence[int] | None = None
+    ) -> Chart:
+        """Add points; with ``keys`` the script can find each by its function."""
+        marks = [""] * len(np.asarray(x)) if keys is None else [f' data-f="{key}"' for key in keys]
+        places = zip(self.px(x), self.py(y), marks, strict=True)
+        self._layers.append(
+            f'<g class="{css}">'
+            + "".join(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{radius}"{mark}/>' for a, b, mark in places)
+            + "</g>"
+        )
+        return self
+
+    def cells(self, across: Array, up: Array, shades: Array, css: str = "cell") -> Chart:
+        """Add a map: one cell for each entry of ``shades`` (rows are ``up``), its opacity the value."""
+        x, y = self.px(across), self.py(up)
+        width, height = abs(x[1] - x[0]), abs(y[1] - y[0])
+        self._layers.append(
+            f'<g class="{css}">'
+            + "".join(
+                f'<rect x="{x[i] - width / 2:.1f}" y="{y[j] - height / 2:.1f}" width="{width + 0.3:.1f}" '
+                f'height="{height + 0.3:.1f}" fill-opacity="{shades[j, i]:.2f}"/>'
+                for j in range(len(up))
+                for i in range(len(across))
+                if shades[j, i] >= 0.01
+            )
+            + "</g>"
+        )
+        return self
+
+    def extra(self, text: str) -> Chart:
+        """Add SVG as it is."""
+        self._layers.append(text)
+        return self
+
+    def render(self) -> str:
+        """Return the SVG element."""
+        bottom = self.height - _BOTTOM
+        inside = f'x="{_LEFT}" y="{_TOP}" width="{WIDTH - _LEFT - _RIGHT}" height="{bottom - _TOP}"'
+        middle_x, middle_y = (_LEFT + WIDTH - _RIGHT) / 2, (_TOP + bottom) / 2
+        # Elements of a page have names of their own; the same chart must get the same one in every run.
+        name = "clip" + hashlib.sha256(repr((self.title, self.xlim, self.ylim)).encode()).hexdigest()[:12]
+        said = escape(self.title, quote=True)
+        return "".join(
+            [
+                f'<svg viewBox="0 0 {WIDTH:g} {self.height:g}" role="img" aria-label="{said}">',
+                f'<clipPath id="{name}"><rect {inside}/></clipPath>',
+                *self._ticks(),
+                f'<g clip-path="url(#{name})">{"".join(self._layers)}</g>',
+                f'<text class="label" x="{middle_x}" y="{self.height - 6}">{escape(self.labels[0])}</text>',
+                f'<text class="label" transform="translate(12 {middle_y}) rotate(-90)">{escape(self.labels[1])}</text>',
+                "</svg>",
+            ]
+        )
+
+    def _ticks(self) -> Iterable[str]:
+        bottom = self.height - _BOTTOM
+        for value in ticks(*self.xlim):
+            x = float(self.px(value))
+            yield f'<path class="grid" d="M{x:.1f} {_TOP}V{bottom}"/>'
+            yield f'<text class="tick" x="{x:.1f}" y="{bottom + 15}">{number(value)}</text>'
+        for value in ticks(*self.ylim) if self.scale else []:
+            y = float(self.py(value))
+            yield f'<path class="grid" d="M{_LEFT} {y:.1f}H{WIDTH - _RIGHT}"/>'
+            yield f'<text class="tick y" x="{_LEFT - 5}" y="{y + 4:.1f}">{number(value)}</text>'
+
+
+def bar_list(names: Sequence[str], sizes: ArrayLike, spread: ArrayLike, unit: str, title: str) -> str:
+    """Horizontal bars with their names above them, readable on a narrow screen."""
+    sizes, spread = np.asarray(sizes, dtype=np.float64), np.asarray(spread, dtype=np.float64)
+    step, height = 34.0, 34.0 * len(names) + 24.0
+    largest = float(np.max(np.maximum(sizes, 0.0) + spread, initial=0.0)) or 1.0
+    full = WIDTH - 90.0
+    rows = []
+    for k, (name, size, wide) in enumerate(zip(names, sizes, spread, strict=True)):
+        y, length = k * step, max(size, 0.0) / largest * full
+        low, high = (min(max(size + s * wide, 0.0), largest) / largest * full for s in (-1.0, 1.0))
+        rows.append(
+            f'<text class="name" x="0" y="{y + 12}">{escape(_cut(name))}</text>'
+            f'<rect class="size" x="0" y="{y + 17}" width="{length:.1f}" height="11"/>'
+            f'<path class="bar" d="M{low:.1f} {y + 22.5}H{high:.1f}"/>'
+            f'<text class="name" x="{max(length, high) + 6:.1f}" y="{y + 27}">{number(size, 3)}</text>'
+        )
+    return (
+        f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{escape(title, quote=True)}">'
+        f'{"".join(rows)}<text class="name quiet" x="0" y="{height - 6}">{escape(unit)}</text></svg>'
+    )
+
+
+def limits(values: ArrayLike) -> tuple[float, float]:
+    """Smallest and largest value, with some room."""
+    finite = np.asarray(values, dtype=np.float64).ravel()
+    finite = finite[np.isfinite(finite)]
+    if len(finite) == 0:
+        return 0.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    room = 0.04 * (high - low) or 0.5 * max(abs(high), 1.0)
+    return low - room, high + room
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round numbers between two limits, about five."""
+    raw = (high - low) / _TICKS
+    power = 10.0 ** np.floor(np.log10(raw))
+    step = power * min((m for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= raw), default=10.0)
+    first = np.ceil(low / step)
+    return [float(k * step) + 0.0 for k in np.arange(first, np.floor(high / step) + 1)]
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Number for people."""
+    return f"{value:.{digits}g}".replace("-", "−")
+
+
+def _points(x: Array, y: Array) -> str:
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+
+
+def _cut(name: str) -> str:
+    most = int(WIDTH / _CHARACTER)
+    return name if len(name) <= most else f"{name[: most - 1]}…"

@@ -1,0 +1,113 @@
+"""What is to be predicted: numbers or classes, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .encoder import MAX_LEVELS
+from .table import Table, list_names, shortened
+
+REGRESSION, CLASSIFICATION = "regression", "classification"
+TASKS = (REGRESSION, CLASSIFICATION)
+
+# Whole numbers with no more values than this may be codes of classes; the user is told how to say so.
+_FEW = 10
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target of a table.
+
+    Attributes
+    ----------
+    name : str
+        Its column.
+    task : {"regression", "classification"}
+        What it is.
+    reason : str
+        Why.
+    values : ndarray
+        Numbers, or labels as texts, of the rows that have one.
+    rows : ndarray of int
+        Those rows.
+    """
+
+    name: str
+    task: str
+    reason: str
+    values: NDArray[Any]
+    rows: NDArray[np.intp]
+
+
+def read_target(table: Table, name: str | None, task: str | None = None) -> Target:
+    """Read the target and decide what it is, unless ``task`` says so.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    name : str or None
+        Column of the target; None is an error that lists the columns.
+    task : {"regression", "classification"}, optional
+        Given by the user.
+    """
+    if name is None or name not in table.names:
+        what = "no --target is given" if name is None else f"--target {name!r} is not a column"
+        raise ValueError(f"{what}; the columns of {table.path} are {list_names(table.names)}")
+    numbers = table.parse(name)
+    if task == REGRESSION and numbers is None:
+        row, cell = table.first_text(name)
+        raise ValueError(
+            f"{table.path}: the target {name!r} is not numeric ({shortened(cell)} in data row {row + 1}), so it cannot "
+            "be a regression; leave out --task, or use --task classification"
+        )
+    chosen, reason = (task, "as asked") if task is not None else _decide(numbers)
+    if chosen == REGRESSION:
+        values = table.numbers(name)
+        rows = np.flatnonzero(~np.isnan(values))
+    else:
+        values = np.array(table.texts(name))
+        rows = np.flatnonzero(values != "")
+    if len(rows) == 0:
+        raise ValueError(f"{table.path}: the target {name!r} has no values")
+    target = Target(name, chosen, reason, values[rows], rows)
+    if chosen == CLASSIFICATION:
+        _check_classes(table, target)
+    return target
+
+
+def _decide(numbers: NDArray[np.float64] | None) -> tuple[str, str]:
+    if numbers is None:
+        return CLASSIFICATION, "its values are texts"
+    present = numbers[np.isfinite(numbers)]
+    n_values = len(np.unique(present))
+    if n_values == 2:
+        return CLASSIFICATION, "it has two values"
+    if n_values <= _FEW and np.array_equal(present, np.round(present)):
+        return (
+            REGRESSION,
+            f"its values are numbers, {n_values} different ones; if they name classes, say --task classification",
+        )
+    return REGRESSION, "its values are numbers"
+
+
+def _check_classes(table: Table, target: Target) -> None:
+    classes, counts = np.unique(target.values, return_counts=True)
+    if len(classes) < 2:
+        raise ValueError(f"{table.path}: the target {target.name!r} has one class only, {shortened(str(classes[0]))}")
+    if len(classes) > MAX_LEVELS:
+        raise ValueError(
+            f"{table.path}: the target {target.name!r} has {len(classes)} different values, and there may be "
+            f"{MAX_LEVELS} classes; "
+            + ("use --task regression" if table.parse(target.name) is not None else "group them, or choose another")
+        )
+    if np.min(counts) < 2:
+        lonely = [str(name) for name in classes[counts < 2]]
+        raise ValueError(
+            f"{table.path}: the target {target.name!r} has classes with a single row ({list_names(lonely)}); "
+            "a class needs at least 2 rows"
+        )

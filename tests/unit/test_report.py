@@ -1,0 +1,123 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.basis import RBF
+from sparsebayes.datasets import load, make_sinc
+from sparsebayes.report import write_report
+from sparsebayes.report.replay import chapters, play
+from sparsebayes.report.svg import ticks
+
+VOID = {"meta", "link", "input"}
+
+
+class Checker(HTMLParser):
+    """Every element that opens closes in its turn, and no name is given twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.stack, self.ids = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.ids += [value for key, value in attrs if key == "id"]
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.ids += [value for key, value in attrs if key == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+
+def check(page):
+    checker = Checker()
+    checker.feed(page)
+    assert checker.stack == []
+    assert len(set(checker.ids)) == len(checker.ids)
+    outside = re.findall(r'(?:src|href)="([^"#]+)"|url\((?!#)', page)
+    assert [link for link in outside if link and not link.startswith("data:")] == []
+    assert not re.search(r"\b(NaN|nan|inf)\b", re.sub(r"<script.*?</script>", "", page, flags=re.S))
+
+
+def page_of(tmp_path, est, X, y, **further):
+    write_report(tmp_path / "r.html", est.fit(X, y), X, y, **further)
+    return (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+class TestPage:
+    @pytest.mark.parametrize(
+        "est",
+        [RVR(gamma=1 / 16), SparseBayesRegressor(RBF(4.0)), SparseBayesRegressor()],
+        ids=["rvr", "basis", "linear"],
+    )
+    def test_regression(self, est, tmp_path):
+        X, y = make_sinc(50, noise=0.1, random_state=0)
+        new, observed = make_sinc(30, noise=0.1, random_state=1)
+        page = page_of(tmp_path, est, X, y, X_test=new, y_test=observed, feature_names=["<x> & co"])
+        check(page)
+        assert "&lt;x&gt; &amp; co" in page
+        assert "30 rows that it had not seen" in page
+        for name in ("fit", "calibration", "relevance", "search", "certificate", "use"):
+            assert f'<section id="{name}"' in page
+
+    @pytest.mark.parametrize("est", [RVC(), RVC(multi_class="ovr"), SparseBayesClassifier()], ids=str)
+    def test_classification(self, est, tmp_path):
+        X, y = load("iris", return_X_y=True)
+        page = page_of(tmp_path, est, X, y)
+        check(page)
+        assert "150 rows that it learned from" in page
+        assert "Predicted classes" in page
+
+    def test_two_classes_on_two_inputs_have_a_map(self, tmp_path):
+        data = load("ripley_synth")
+        X, y = data.data[data.train_idx], data.target[data.train_idx]
+        page = page_of(tmp_path, RVC(gamma=4.0), X, y)
+        check(page)
+        assert 'class="cell one"' in page
+
+    def test_an_empty_model(self, tmp_path):
+        rng = np.random.default_rng(0)
+        page = page_of(tmp_path, SparseBayesRegressor(), rng.normal(size=(30, 2)), np.ones(30))
+        check(page)
+        assert "No function was kept" in page
+
+    def test_names_must_fit(self, tmp_path):
+        X, y = make_sinc(50, noise=0.1, random_state=0)
+        with pytest.raises(ValueError, match="2 names; expected 1"):
+            page_of(tmp_path, RVR(), X, y, feature_names=["a", "b"])
+
+    def test_is_the_same_every_time(self, tmp_path):
+        X, y = make_sinc(50, noise=0.1, random_state=0)
+        assert page_of(tmp_path, RVR(), X, y) == page_of(tmp_path, RVR(), X, y)
+
+
+class TestReplay:
+    def test_ends_with_what_was_kept(self):
+        X, y = make_sinc(80, noise=0.1, random_state=0)
+        est = RVR(gamma=1 / 16).fit(X, y)
+        story = chapters(est.history_)
+        assert len(story) > 1
+        assert all(chapter.begin is not None for chapter in story)
+        for chapter, after in zip(story, [*story[1:], None], strict=True):
+            part = est.history_[chapter.first : after.first if after else None]
+            end = play(part, chapter.begin)
+            if part[0].start == est.certificate_.start:
+                assert sorted(set(end) - {80}) == est.relevance_.tolist()
+
+    def test_claims_nothing_that_the_records_do_not_tell(self):
+        X, y = make_sinc(50, noise=0.1, random_state=0)
+        history = RVR(gamma=1 / 16).fit(X, y).history_
+        odd = [replace(record, n_active=record.n_active + 7) for record in history]
+        assert all(chapter.begin is None for chapter in chapters(odd))
+
+
+def test_ticks_are_round_and_inside():
+    for low, high in ((0.0, 1.0), (-3.2e-5, 7.7e-5), (990.0, 1010.0), (-1e9, 2e9)):
+        found = ticks(low, high)
+        assert 3 <= len(found) <= 8
+        assert low <= found[0] <= found[-1] <= high

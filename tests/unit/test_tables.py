@@ -1,0 +1,141 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsebayes.tables import Options, TableModel, as_table, learn, read_table, reopen, write_table
+from sparsebayes.tables.encoder import Category, Numeric, learn_encoder
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def read(text):
+    Path("t.csv").write_text(text, encoding="utf-8")
+    return read_table(Path("t.csv"))
+
+
+class TestReading:
+    @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+    def test_separators(self, separator):
+        table = read(separator.join(["a", '"b,;|"', "c"]) + "\n" + separator.join(["1", "x", "2.5"]) + "\n")
+        assert table.names == ["a", "b,;|", "c"]
+        assert table.numbers("c").tolist() == [2.5]
+
+    def test_decimal_commas_where_commas_separate_nothing(self):
+        assert read("a;b\n1,5;x,y\n-0,25e1;z\n").numbers("a").tolist() == [1.5, -2.5]
+
+    def test_a_first_column_that_numbers_the_rows_is_left_out(self):
+        assert read(",a\n0,5\n1,6\n").names == ["a"]
+
+    def test_every_digit_comes_back(self):
+        values = np.array([0.1, -0.0, 1e-308, 1 / 3, 12345678901234567.0])
+        write_table(Path("out.csv"), {"mean": values, "class": np.array(list("abcde"))})
+        table = read_table(Path("out.csv"))
+        np.testing.assert_array_equal(table.numbers("mean"), values)
+        assert table.texts("class") == list("abcde")
+
+    def test_fingerprints_tell_tables_apart(self):
+        table = read("a,b\n1,x\n2,y\n")
+        assert table.fingerprint == as_table({"a": [1.0, 2.0], "b": ["x", "y"]}).fingerprint
+        for other in ("a,b\n1,x\n2,z\n", "a,c\n1,x\n2,y\n", "a,b\n2,y\n1,x\n", "a,b\n1,x\n2,y\n2,y\n"):
+            assert read(other).fingerprint != table.fingerprint
+
+    def test_data_frames(self):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame({"a": [1, 2], "b": ["x", None], "c": [True, False]})
+        table = as_table(frame)
+        assert table.numbers("a").tolist() == [1.0, 2.0]
+        assert table.texts("b") == ["x", ""]
+        assert table.texts("c") == ["1", "0"]
+
+    def test_columns_of_different_lengths(self):
+        with pytest.raises(ValueError, match="one number of rows"):
+            as_table({"a": [1.0], "b": [1.0, 2.0]})
+
+
+class TestEncoder:
+    def learn(self, table, **options):
+        return learn_encoder(table, np.arange(table.n_rows), leave_out={"y"}, **options)
+
+    def test_kinds_of_columns(self):
+        table = read("n,c,b,gap,y\n1,x,no,1,0\n2,z,yes,,0\n3,y,no,3,0\n")
+        encoder, notes = self.learn(table)
+        assert [type(column) for column in encoder.columns] == [Numeric, Category, Category, Numeric]
+        assert encoder.features == ["n", "c = x", "c = y", "c = z", "b = yes", "gap"]
+        X = encoder.encode(table).X
+        np.testing.assert_allclose(X[:, [0, 5]].mean(axis=0), 0.0, atol=1e-15)
+        np.testing.assert_allclose(X[:, 0].std(), 1.0)
+        np.testing.assert_array_equal(X[:, 1:5], [[1, 0, 0, 0], [0, 0, 1, 1], [0, 1, 0, 0]])
+        assert X[1, 5] == 0.0  # the median of 1 and 3 is also the mean
+        assert notes == ["'gap': 1 missing value filled in with the median 2"]
+
+    def test_centres_and_levels_are_those_of_the_training_rows(self):
+        table = read("n,c,y\n1,x,0\n3,z,0\n100,w,0\n")
+        encoder, _ = learn_encoder(table, np.array([0, 1]), leave_out={"y"})
+        encoded = encoder.encode(table)
+        np.testing.assert_array_equal(encoded.X, [[-1.0, 0.0], [1.0, 1.0], [98.0, 0.0]])
+        assert (encoded.filled, encoded.unknown) == (0, 1)
+
+    def test_numbers_that_name_categories(self):
+        encoder, _ = self.learn(read("zip,y\n7,0\n9,0\n8,0\n"), categorical={"zip"})
+        assert encoder.features == ["zip = 7", "zip = 8", "zip = 9"]
+
+    def test_a_missing_category_is_a_level(self):
+        encoder, _ = self.learn(read("c,d,y\nx,1,0\n,2,0\nz,3,0\n"))
+        assert encoder.features[0] == "c = (missing)"
+
+    def test_comes_back_from_plain_data(self):
+        encoder, _ = self.learn(read("n,c,y\n1,x,0\n3,z,0\n100,w,0\n"))
+        assert type(encoder).from_data(encoder.to_data(), len(encoder.features)) == encoder
+
+
+class TestLearning:
+    def data(self, n=60):
+        rng = np.random.default_rng(1)
+        x = rng.uniform(-3, 3, n)
+        return {"x": x, "y": np.sinc(x) + 0.05 * rng.normal(size=n)}
+
+    @pytest.mark.parametrize(
+        ("values", "task"),
+        [([0.5, 1.0, 2.5, 7.0], "regression"), ([0.0, 1.0] * 2, "classification"), (["a", "b"] * 2, "classification")],
+    )
+    def test_the_target_decides_the_task(self, values, task):
+        study = learn({"x": np.arange(40.0), "y": values * 10}, "y")
+        assert study.target.task == task
+
+    def test_whole_numbers_are_numbers_with_a_hint(self):
+        study = learn({"x": np.arange(40.0), "y": [1.0, 2.0, 3.0, 4.0] * 10}, "y")
+        assert study.target.task == "regression"
+        assert "--task classification" in study.target.reason
+
+    def test_classes_are_split_in_proportion(self):
+        study = learn({"x": np.arange(100.0), "y": ["rare"] * 10 + ["common"] * 90}, "y")
+        assert np.sum(study.target.values[study.test] == "rare") == 2
+
+    def test_every_row_is_on_one_side(self):
+        study = learn(self.data(), "y", Options(test=0.25, seed=3))
+        assert sorted([*study.train, *study.test]) == list(range(60))
+        assert len(study.test) == 15
+        assert not np.array_equal(study.test, learn(self.data(), "y", Options(test=0.25, seed=4)).test)
+
+    def test_rows_without_a_target_are_left_out(self):
+        data = self.data()
+        data["y"][[4, 9]] = np.nan
+        study = learn(data, "y")
+        assert len(study.target.rows) == 58
+        assert study.notes[0].startswith("2 rows left out")
+        assert 4 not in study.target.rows
+
+    def test_a_saved_model_predicts_the_same_and_finds_its_test_rows(self):
+        data = self.data()
+        study = learn(data, "y")
+        study.model.save("m.model")
+        model = TableModel.load("m.model")
+        for ours, theirs in zip(model.predict(data).values(), study.model.predict(data).values(), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(reopen(model, data).test, study.test)
+        assert len(reopen(model, self.data(30)).train) == 0
