@@ -42,9 +42,10 @@ def fit_classification(
     eligible = dictionary.eligible
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
     results = []
-    for likelihood in _likelihoods(labels, n_classes, task.weights, joint):
+    for number, likelihood in enumerate(_likelihoods(labels, n_classes, task.weights, joint)):
         problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, dictionary.stand_in)
-        results.append(run(problem, task.solver, task.settings(), task.generator()))
+        results.append(run(problem, task.solver, task.settings(number), task.generator()))
+    task.close([result.status for result in results])
     warn_unconverged([result.status for result in results])
     return _collect(task, dictionary, results)
 

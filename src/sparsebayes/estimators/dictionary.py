@@ -23,6 +23,7 @@ from sparsebayes.design import (
     representatives,
     with_columns,
 )
+from sparsebayes.design.protocol import BLOCK_BYTES
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -93,15 +94,40 @@ class Dictionary:
     stand_in: CompressedDesign | None = None
 
     @classmethod
-    def build(cls, X: Any, basis: Basis | None, *, fit_intercept: bool, random_state: Any = None) -> Dictionary:
-        """Bind the basis to the training rows and add the intercept."""
+    def build(
+        cls,
+        X: Any,
+        basis: Basis | None,
+        *,
+        fit_intercept: bool,
+        random_state: Any = None,
+        compress: bool = True,
+        single: bool = False,
+    ) -> Dictionary:
+        """Bind the basis to the training rows and add the intercept.
+
+        Parameters
+        ----------
+        X : array-like
+            Training rows.
+        basis : Basis or None
+            None means the columns of X.
+        fit_intercept : bool
+            Whether a constant function joins.
+        random_state : int, RandomState or None
+            For bases that choose at random.
+        compress : bool
+            Whether a design of low rank may stand in where that pays.
+        single : bool
+            Hold the values of the functions in single precision.
+        """
         functions = None if basis is None else basis.bind(X, random_state=random_state)
-        stand_in = None if functions is None else _compress(functions, X)
+        stand_in = _compress(functions, X) if compress and functions is not None else None
         if functions is not None and stand_in is not None:
             design = LazyDesign(functions, X) if X.shape[0] * len(functions) <= _RECOMPUTED else stand_in
         else:
             with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
-                design = as_design(X) if functions is None else _evaluate(functions, X)
+                design = _hold(X, single) if functions is None else _evaluate(functions, X, single)
                 _check_range(design)
         n, m = design.shape
         if not fit_intercept:
@@ -193,10 +219,22 @@ def is_operator(X: Any) -> bool:
     return isinstance(X, LinearOperator)
 
 
-def _evaluate(functions: Functions, X: Array) -> Design:
-    if 8 * X.shape[0] * len(functions) > _DENSE_BYTES:
+def _hold(X: Any, single: bool) -> Design:
+    """The columns of X; a dense array of doubles is halved on request."""
+    return as_design(X.astype(np.float32, copy=False) if single and isinstance(X, np.ndarray) else X)
+
+
+def _evaluate(functions: Functions, X: Array, single: bool = False) -> Design:
+    n, m = X.shape[0], len(functions)
+    if (4 if single else 8) * n * m > _DENSE_BYTES:
         return LazyDesign(functions, X)
-    return DenseDesign(functions.evaluate(X))
+    if not single:
+        return DenseDesign(functions.evaluate(X))
+    values = np.empty((n, m), dtype=np.float32)
+    step = max(1, BLOCK_BYTES // (8 * max(m, 1)))
+    for start in range(0, n, step):
+        values[start : start + step] = functions.evaluate(X[start : start + step])
+    return DenseDesign(values)
 
 
 def _compress(functions: Functions, X: Array) -> CompressedDesign | None:

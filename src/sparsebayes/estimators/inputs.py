@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,22 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from sparsebayes.basis import Basis, Functions
+from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
+from sparsebayes.estimators.progress import Progress, silent_where_watched
+from sparsebayes.estimators.rows import map_rows
 from sparsebayes.estimators.summary import Described
 from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, resolve_solver
+from sparsebayes.estimators.validation import (
+    STORAGES,
+    check_compression,
+    check_magnitude,
+    check_positive,
+    check_weights,
+    choose,
+    resolve_solver,
+)
 from sparsebayes.inference import Solver
 
 Array = NDArray[np.float64]
@@ -29,9 +41,13 @@ class Inputs(Described, BaseEstimator, ABC):
     solver: str | Solver
     tol: float
     max_iter: int
+    compression: str | bool
+    storage: str
+    checkpoint: str | None
     random_state: int | np.random.RandomState | None
     verbose: int
     coef_: Array
+    relevance_: Index
     n_features_in_: int
     _functions: Functions | None
 
@@ -52,7 +68,12 @@ class Inputs(Described, BaseEstimator, ABC):
         """``relevance_`` and what goes with it, in terms of the rows or columns as given."""
 
     def _prepare(
-        self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None, row_weight: Array | None = None
+        self,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        row_weight: Array | None = None,
+        progress: Progress | None = None,
     ) -> tuple[Task, Dictionary, NDArray[Any], Index]:
         """Settings checked, rows of weight zero dropped, dictionary built: task, dictionary, targets, rows kept."""
         check_positive("tol", self.tol)
@@ -65,9 +86,37 @@ class Inputs(Described, BaseEstimator, ABC):
         if len(rows) < len(weights):
             X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
         basis = self._make_basis(X, given)
-        dictionary = Dictionary.build(X, basis, fit_intercept=self.fit_intercept, random_state=self.random_state)
-        task = Task(X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
+        dictionary = Dictionary.build(
+            X,
+            basis,
+            fit_intercept=self.fit_intercept,
+            random_state=self.random_state,
+            compress=check_compression(self.compression),
+            single=choose("storage", self.storage, STORAGES) == "float32",
+        )
+        task = Task(
+            X,
+            weights,
+            self.fit_intercept,
+            solver,
+            self.tol,
+            self.max_iter,
+            self.random_state,
+            progress or Progress(-1),
+            self._open_checkpoint(solver, X, y, weights),
+        )
         return task, dictionary, y, rows
+
+    def _watch(self) -> Progress:
+        """Progress of a fit."""
+        return Progress(silent_where_watched(self.verbose, getattr(self.solver, "callback", None)))
+
+    def _open_checkpoint(self, solver: Solver, *data: Any) -> CheckpointFile | None:
+        if self.checkpoint is None:
+            return None
+        if solver.candidates is not None:
+            raise ValueError("checkpoint: functions that candidates generates are not kept; use one or the other")
+        return CheckpointFile.open(self.checkpoint, fingerprint(self, *data))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "relevance_" in vars(self)
@@ -87,10 +136,19 @@ class Inputs(Described, BaseEstimator, ABC):
         """Rows of positive weight."""
         return X[rows]
 
+    def _map(self, X: Any, work: Callable[[Array], Array]) -> Array:
+        """Apply ``work`` to the values of the kept functions on new rows, a block of rows at a time."""
+        check_is_fitted(self)
+        linear = self._linear()
+        return map_rows(lambda rows: work(evaluate_kept(self._functions, rows, linear)), self._check_new(X))
+
     def _values(self, X: Any) -> Array:
         """Values of the kept functions on new rows."""
-        check_is_fitted(self)
-        return evaluate_kept(self._functions, self._check_new(X), None)
+        return self._map(X, lambda values: values)
+
+    def _linear(self) -> Index | None:
+        """Columns of X that are the kept functions; None where these are others."""
+        return None
 
     def _centres(self, n_kept: int) -> Array:
         """Centres of the kept functions without the intercept, NaN for a function that has none."""
@@ -130,7 +188,9 @@ class DictionaryInputs(Inputs):
             check_consistent_length(np.empty(X.shape[0]), y)
             self.n_features_in_ = X.shape[1]
             return X, y
-        X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse=self._accept_sparse, **targets)
+        # Columns that are to be held in single precision need not be doubles for a moment.
+        dtype = (np.float64, np.float32) if self.basis is None and self.storage == "float32" else np.float64
+        X, y = validate_data(self, X, y, dtype=dtype, accept_sparse=self._accept_sparse, **targets)
         check_magnitude("X", X if isinstance(X, np.ndarray) else X.data)
         return X, y
 
@@ -146,10 +206,8 @@ class DictionaryInputs(Inputs):
             raise ValueError("a sample_weight of zero needs the rows of X, which a LinearOperator does not give")
         return super()._take(X, rows)
 
-    def _values(self, X: Any) -> Array:
-        check_is_fitted(self)
-        linear = self.relevance_ if self.basis is None else None
-        return evaluate_kept(self._functions, self._check_new(X), linear)
+    def _linear(self) -> Index | None:
+        return self.relevance_ if self.basis is None else None
 
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
         self.relevance_ = relevance

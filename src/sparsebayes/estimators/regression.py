@@ -66,17 +66,18 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         )
     eligible = dictionary.eligible
     fits: list[tuple[Dictionary, Result, TargetScale]] = []
-    for group in groups:
+    for number, group in enumerate(groups):
         part = scale.part(group)
         fixed = targets.noise_variance
         noise = None if fixed is None else float(fixed[group[0]] / part.scale[0] ** 2)
-        fits.append((*_solve(task, dictionary, eligible, part.apply(targets.y[:, group]), noise), part))
+        fits.append((*_solve(task, dictionary, eligible, part.apply(targets.y[:, group]), noise, number), part))
+    task.close([result.status for _, result, _ in fits])
     warn_unconverged([result.status for _, result, _ in fits])
     return _collect(task, fits)
 
 
 def _solve(
-    task: Task, dictionary: Dictionary, eligible: NDArray[np.bool_], t: Array, noise: float | None
+    task: Task, dictionary: Dictionary, eligible: NDArray[np.bool_], t: Array, noise: float | None, number: int
 ) -> tuple[Dictionary, Result]:
     """Run the solver on one problem; the dictionary comes back with the functions generated on the way."""
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
@@ -88,7 +89,7 @@ def _solve(
         current = current.generate(task.X, kept, generate, rng)
         return GaussianProblem(current.design, t, task.weights, current.eligible, bias)
 
-    settings = task.settings(noise_variance=noise, grow=None if generate is None else grow)
+    settings = task.settings(number, noise_variance=noise, grow=None if generate is None else grow)
     problem = GaussianProblem(dictionary.design, t, task.weights, eligible, bias, dictionary.stand_in)
     result = run(problem, task.solver, settings, task.generator())
     return current, result

@@ -41,13 +41,13 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         self._forget()
         choose("likelihood", self.likelihood, LIKELIHOODS)
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True)
-        task, dictionary, y, rows = self._prepare(X, np.asarray(y, dtype=np.float64), sample_weight)
-        matrix = y.reshape(len(y), -1)
-        check_magnitude("y", matrix)
-        noise = check_noise(self.noise_variance, matrix.shape[1])
-        check_relative_noise(noise, mean_square(matrix, task.weights))
-        targets = Targets(matrix, noise, self.shared_support)
-        fit = fit_regression(task, targets, dictionary)
+        with self._watch() as progress:
+            task, dictionary, y, rows = self._prepare(X, np.asarray(y, np.float64), sample_weight, progress=progress)
+            matrix = y.reshape(len(y), -1)
+            check_magnitude("y", matrix)
+            noise = check_noise(self.noise_variance, matrix.shape[1])
+            check_relative_noise(noise, mean_square(matrix, task.weights))
+            fit = fit_regression(task, Targets(matrix, noise, self.shared_support), dictionary)
         self._store(fit, single=y.ndim == 1)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         return self
@@ -99,11 +99,11 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
         std : ndarray of the same shape, only with ``return_std=True``
         """
-        values = self._values(X)
-        mean = np.column_stack([p.predict(values) for p in self._posteriors])
+        posteriors = getattr(self, "_posteriors", [])
+        mean = self._map(X, lambda values: np.column_stack([p.predict(values) for p in posteriors]))
         if not return_std:
             return mean[:, 0] if self._single else mean
-        std = np.column_stack([p.standard_deviation(values) for p in self._posteriors])
+        std = self._map(X, lambda values: np.column_stack([p.standard_deviation(values) for p in posteriors]))
         return (mean[:, 0], std[:, 0]) if self._single else (mean, std)
 
 
@@ -146,6 +146,9 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         shared_support: bool = False,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        compression: str | bool = "auto",
+        storage: str = "float64",
+        checkpoint: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -157,6 +160,9 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         self.shared_support = shared_support
         self.tol = tol
         self.max_iter = max_iter
+        self.compression = compression
+        self.storage = storage
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -194,6 +200,9 @@ class RVR(KernelInputs, _Regressor):
         shared_support: bool = False,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        compression: str | bool = "auto",
+        storage: str = "float64",
+        checkpoint: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -208,5 +217,8 @@ class RVR(KernelInputs, _Regressor):
         self.shared_support = shared_support
         self.tol = tol
         self.max_iter = max_iter
+        self.compression = compression
+        self.storage = storage
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose

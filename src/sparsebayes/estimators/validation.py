@@ -13,6 +13,7 @@ from sparsebayes.inference import SOLVERS, Solver
 Array = NDArray[np.float64]
 
 LIKELIHOODS = ("gaussian",)
+STORAGES = ("float64", "float32")
 
 # S² is a fourth power of the inputs, the noise variance a square of the targets: beyond these powers of ten they
 # overflow, or underflow.
@@ -39,6 +40,13 @@ def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
     if isinstance(value, bool) or not isinstance(value, kind) or not 0 < float(value) < np.inf:
         what = "positive integer" if integer else "positive, finite number"
         raise ValueError(f"{name}={value!r}: expected a {what}")
+
+
+def check_compression(value: Any) -> bool:
+    """Whether the dictionary may be compressed."""
+    if value is False or (isinstance(value, str) and value == "auto"):
+        return value == "auto"
+    raise ValueError(f"compression={value!r}: expected 'auto' (where it pays), or False (never)")
 
 
 def check_noise(noise_variance: Any, n_targets: int) -> Array | None:

@@ -53,6 +53,7 @@ _WAYS_OUT = {
     "random_state": "set_params(random_state=None), or an integer seed, before saving",
     "callback": "set_params(solver__callback=None) before saving; predictions do not need it",
     "candidates": "set_params(solver__candidates=None) before saving; predictions do not need it",
+    "checkpoint": "pass it as text: set_params(checkpoint=str(path))",
     "solver": "name a solver, or pass one of sparsebayes's solver objects",
 }
 _ANY_WAY_OUT = "make it a number, a text, an array, or a list or dict of these, or remove it"

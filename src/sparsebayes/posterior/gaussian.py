@@ -34,10 +34,14 @@ class GaussianPosterior:
 
     def predict(self, values: Array) -> Array:
         """Predictive mean (Tipping 2001, eq. 15) from the values of all kept functions, (n, k)."""
-        return values[:, self.functions] @ self.mean + self.offset
+        return self._mine(values) @ self.mean + self.offset
 
     def standard_deviation(self, values: Array) -> Array:
         """Standard deviation of a new observation: noise and weight uncertainty together (eq. 15)."""
-        mine = values[:, self.functions]
+        mine = self._mine(values)
         spread = np.einsum("na,na->n", mine @ self.covariance, mine)
         return np.sqrt(self.noise_variance + np.maximum(spread, 0.0))
+
+    def _mine(self, values: Array) -> Array:
+        """Values of this target's functions; they are in order, so all of them are all there are."""
+        return values if len(self.functions) == values.shape[1] else values[:, self.functions]
