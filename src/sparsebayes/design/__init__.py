@@ -10,8 +10,10 @@ from .compressed import CompressedDesign, compress_kernel, with_columns
 from .dense import DenseDesign
 from .duplicates import representatives
 from .lazy import LazyDesign
+from .mapped import MappedDesign
 from .operator import OperatorDesign
 from .protocol import Design, HStack
+from .reduction import Reduction
 from .sparse import SparseDesign
 
 __all__ = [
@@ -20,7 +22,9 @@ __all__ = [
     "Design",
     "HStack",
     "LazyDesign",
+    "MappedDesign",
     "OperatorDesign",
+    "Reduction",
     "SparseDesign",
     "as_design",
     "compress_kernel",
@@ -35,10 +39,13 @@ def as_design(X: Any) -> Design:
     Parameters
     ----------
     X : Design, ndarray, SciPy sparse array or LinearOperator
-        A design comes back as it is; nothing is copied where the storage allows it.
+        A design comes back as it is; nothing is copied where the storage allows it, and a memory-mapped array is read
+        in blocks of rows.
     """
     if isinstance(X, Design):
         return X
+    if isinstance(X, np.memmap):
+        return MappedDesign(X)
     if isinstance(X, np.ndarray):
         return DenseDesign(X)
     if issparse(X):

@@ -18,6 +18,7 @@ from sparsebayes.design import (
     DenseDesign,
     Design,
     LazyDesign,
+    Reduction,
     as_design,
     compress_kernel,
     representatives,
@@ -84,6 +85,8 @@ class Dictionary:
         Column of the intercept.
     stand_in : CompressedDesign or None
         A design of low rank that may stand in for ``design`` while the search goes on.
+    distinct : ndarray of bool, optional
+        Functions that are no copy of an earlier one, where that is known already.
     """
 
     design: Design
@@ -92,6 +95,18 @@ class Dictionary:
     n_candidates: int
     bias: int | None
     stand_in: CompressedDesign | None = None
+    distinct: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def of_reduction(
+        cls, rows: Reduction, functions: Functions | None, basis: Basis | None, *, fit_intercept: bool
+    ) -> Dictionary:
+        """The dictionary on the few rows that stand for all; they share the weight of all evenly."""
+        scale = np.sqrt(len(rows.factor) / rows.total)
+        m = rows.n_functions - fit_intercept
+        design = DenseDesign(scale * rows.functions)
+        _check_range(design)
+        return cls(design, functions, basis, m, m if fit_intercept else None, distinct=rows.distinct())
 
     @classmethod
     def build(
@@ -141,6 +156,8 @@ class Dictionary:
     @property
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that are not an exact copy of an earlier one."""
+        if self.distinct is not None:
+            return self.distinct
         if self.stand_in is not None and isinstance(self.functions, KernelFunctions):
             return self._distinct_centres(self.functions)
         return representatives(self.design) == np.arange(self.design.shape[1])
@@ -221,7 +238,7 @@ def is_operator(X: Any) -> bool:
 
 def _hold(X: Any, single: bool) -> Design:
     """The columns of X; a dense array of doubles is halved on request."""
-    return as_design(X.astype(np.float32, copy=False) if single and isinstance(X, np.ndarray) else X)
+    return as_design(X.astype(np.float32, copy=False) if single and type(X) is np.ndarray else X)
 
 
 def _evaluate(functions: Functions, X: Array, single: bool = False) -> Design:

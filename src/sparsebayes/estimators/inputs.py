@@ -16,7 +16,7 @@ from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
 from sparsebayes.estimators.progress import Progress, silent_where_watched
-from sparsebayes.estimators.rows import map_rows
+from sparsebayes.estimators.rows import map_rows, row_blocks
 from sparsebayes.estimators.summary import Described
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import (
@@ -124,7 +124,7 @@ class Inputs(Described, BaseEstimator, ABC):
     def _forget(self) -> None:
         """Drop what an earlier fit left, so that a failed fit leaves nothing that could predict."""
         learned = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
-        for name in (*learned, "_functions", "_posteriors"):
+        for name in (*learned, "_functions", "_posteriors", "_reduction", "_dictionary"):
             if name in vars(self):
                 delattr(self, name)
 
@@ -188,10 +188,24 @@ class DictionaryInputs(Inputs):
             check_consistent_length(np.empty(X.shape[0]), y)
             self.n_features_in_ = X.shape[1]
             return X, y
+        if self.basis is None and isinstance(X, np.memmap):
+            return self._check_mapped(X, y, **targets)
         # Columns that are to be held in single precision need not be doubles for a moment.
         dtype = (np.float64, np.float32) if self.basis is None and self.storage == "float32" else np.float64
         X, y = validate_data(self, X, y, dtype=dtype, accept_sparse=self._accept_sparse, **targets)
         check_magnitude("X", X if isinstance(X, np.ndarray) else X.data)
+        return X, y
+
+    def _check_mapped(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        """Validate a memory-mapped X in blocks, and leave it where it is."""
+        if X.ndim != 2 or 0 in X.shape:
+            raise ValueError(f"X has shape {X.shape}: expected two dimensions, and at least one sample and one feature")
+        head, tail = X[:1], np.asarray(y)
+        validate_data(self, np.asarray(head), tail[:1], dtype=np.float64, **targets)
+        for rows in row_blocks(X.shape[0]):
+            check_magnitude("X", check_array(np.asarray(X[rows]), dtype=np.float64, input_name="X"))
+        y = check_array(y, ensure_2d=False, dtype="float64" if targets.get("y_numeric") else None, input_name="y")
+        check_consistent_length(np.empty(X.shape[0]), y)
         return X, y
 
     def _check_new(self, X: Any) -> Any:

@@ -20,11 +20,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets of a regression and what is asked of them."""
+    """Targets of a regression and what is asked of them.
+
+    ``offset`` is what was taken off them already; with None they are as given, and centred here.
+    """
 
     y: Array
     noise_variance: Array | None
     shared_support: bool
+    offset: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
     scale = TargetScale.of(
         targets.y,
         task.weights,
-        centre=task.fit_intercept,
+        centre=task.fit_intercept and targets.offset is None,
         fixed_noise=targets.noise_variance,
         shared=targets.shared_support and n_targets > 1,
     )
@@ -68,9 +72,11 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
     fits: list[tuple[Dictionary, Result, TargetScale]] = []
     for number, group in enumerate(groups):
         part = scale.part(group)
+        t = part.apply(targets.y[:, group])
+        part = part if targets.offset is None else part.shift(targets.offset[group])
         fixed = targets.noise_variance
         noise = None if fixed is None else float(fixed[group[0]] / part.scale[0] ** 2)
-        fits.append((*_solve(task, dictionary, eligible, part.apply(targets.y[:, group]), noise, number), part))
+        fits.append((*_solve(task, dictionary, eligible, t, noise, number), part))
     task.close([result.status for _, result, _ in fits])
     warn_unconverged([result.status for _, result, _ in fits])
     return _collect(task, fits)

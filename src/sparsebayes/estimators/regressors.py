@@ -10,8 +10,9 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from sparsebayes.basis import Basis
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
-from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
+from sparsebayes.estimators.inputs import Inputs, KernelInputs
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
+from sparsebayes.estimators.streaming import ChunkedRegression
 from sparsebayes.estimators.targets import mean_square
 from sparsebayes.estimators.validation import LIKELIHOODS, check_magnitude, check_noise, check_relative_noise, choose
 from sparsebayes.inference import Solver
@@ -26,7 +27,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
     noise_variance: float | ArrayLike | None
     shared_support: bool
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn which functions stay, their weights and the noise.
 
         Parameters
@@ -108,7 +109,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
 
 
 @document(SETTINGS, RESULTS)
-class SparseBayesRegressor(DictionaryInputs, _Regressor):
+class SparseBayesRegressor(_Regressor, ChunkedRegression):
     """Sparse Bayesian regression with any dictionary of functions.
 
     Parameters
@@ -116,7 +117,8 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
     basis : Basis, optional
         Where the functions come from, e.g. ``Bias() + Linear() + RBF(2.5)``; None means that the columns of X are the
         functions (automatic relevance determination for linear models).  X may then also be a SciPy sparse array or a
-        ``LinearOperator``.
+        ``LinearOperator``.  Where the functions do not depend on all rows, X may be a memory-mapped array or a source
+        of chunks (``sparsebayes.chunks``), and is never held.
 
     Notes
     -----
@@ -165,6 +167,24 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn which functions stay, their weights and the noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or chunks
+            Training inputs; or a ``sparsebayes.chunks.Chunks``, an iterator or a list of tuples ``(X, y)`` or ``(X, y,
+            weight)``, or a function that returns an iterator of them.  Of chunks, and of memory-mapped arrays, only
+            inner products are kept.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets; None where X gives them.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of k is exactly k copies of the row; rows of weight zero are neither data nor centres.
+        """
+        if self._fit_chunks(X, y, sample_weight):
+            return self
+        return super().fit(X, y, sample_weight)
 
 
 @document(KERNEL, SETTINGS, RESULTS)

@@ -104,7 +104,8 @@ def check_relative_noise(noise_variance: Array | None, mean_square: Array) -> No
 
 def check_magnitude(name: str, values: Array) -> None:
     """Refuse numbers whose powers are not representable."""
-    largest = float(np.max(np.abs(values), initial=0.0))
+    # Without an array of absolute values, which would be a copy of the whole.
+    largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
     limit = 10.0 ** _DECADES[name]
     if largest > limit or 0.0 < largest < 1.0 / limit:
         raise ValueError(

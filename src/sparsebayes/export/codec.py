@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 from sparsebayes import inference
 from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specifications
 from sparsebayes.basis.base import _KINDS, Joined
+from sparsebayes.design import Reduction
 from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.inference import Certificate, Record, Status
 from sparsebayes.posterior import ClassPosterior, GaussianPosterior
@@ -33,7 +34,7 @@ ESTIMATORS: dict[str, type[BaseEstimator]] = {
 SOLVERS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in inference.SOLVERS.values()}
 ENUMS: dict[str, type[Enum]] = {cls.__name__: cls for cls in (Status,)}
 DATACLASSES: dict[str, type[Any]] = {
-    cls.__name__: cls for cls in (Record, Certificate, GaussianPosterior, ClassPosterior)
+    cls.__name__: cls for cls in (Record, Certificate, GaussianPosterior, ClassPosterior, Reduction)
 }
 
 # Keys of a dict; class weights, for one, are by label.
