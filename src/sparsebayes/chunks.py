@@ -152,7 +152,8 @@ class IterableChunks(Chunks):
         self.again = callable(source) or not isinstance(source, Iterator)
 
     def __iter__(self) -> Iterator[Chunk]:
-        for item in self.source() if callable(self.source) else self.source:
+        source: Any = self.source() if callable(self.source) else self.source
+        for item in source:
             if not isinstance(item, tuple) or len(item) not in (2, 3):
                 raise ValueError(f"a chunk is of type {type(item).__name__}; expected a tuple (X, y) or (X, y, weight)")
             yield Chunk(*item)

@@ -200,11 +200,14 @@ class DictionaryInputs(Inputs):
         """Validate a memory-mapped X in blocks, and leave it where it is."""
         if X.ndim != 2 or 0 in X.shape:
             raise ValueError(f"X has shape {X.shape}: expected two dimensions, and at least one sample and one feature")
-        head, tail = X[:1], np.asarray(y)
-        validate_data(self, np.asarray(head), tail[:1], dtype=np.float64, **targets)
+        head: Any = np.asarray(X[:1])
+        start: Any = np.asarray(y)[:1]
+        validate_data(self, head, start, dtype=np.float64, **targets)
         for rows in row_blocks(X.shape[0]):
-            check_magnitude("X", check_array(np.asarray(X[rows]), dtype=np.float64, input_name="X"))
-        y = check_array(y, ensure_2d=False, dtype="float64" if targets.get("y_numeric") else None, input_name="y")
+            block: Any = check_array(np.asarray(X[rows]), dtype="float64", input_name="X")
+            check_magnitude("X", block)
+        kind: Any = "float64" if targets.get("y_numeric") else None
+        y = check_array(y, ensure_2d=False, dtype=kind, input_name="y")
         check_consistent_length(np.empty(X.shape[0]), y)
         return X, y
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear, Polynomial
@@ -78,6 +79,7 @@ class ChunkedRegression(DictionaryInputs):
             self._learn(progress)
         return True
 
+    @available_if(lambda self: _available(self.basis))
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows to those of earlier calls, and fit all of them.
 
@@ -94,7 +96,6 @@ class ChunkedRegression(DictionaryInputs):
         sample_weight : array-like of shape (n_samples,), optional
             Their weights.
         """
-        _check_fixed(self.basis, True)
         if "_reduction" not in vars(self):
             self._forget()
         with self._watch() as progress:
@@ -109,13 +110,23 @@ class ChunkedRegression(DictionaryInputs):
         count = shape[1] if self.basis is None else _count(self.basis, shape[1])
         return count <= min(_MOST_FUNCTIONS, shape[0])
 
-    def _read(self, chunk: Chunk, sample: Any) -> None:
-        """Add the rows of one chunk to the statistics; the first one also fixes the functions."""
-        first = "_reduction" not in vars(self)
-        X, y = validate_data(self, chunk.X, chunk.y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True)
+    def _checked(self, chunk: Chunk, first: bool) -> tuple[Any, Array]:
+        """Inputs and targets of a chunk, validated; the targets as a matrix."""
+        checked: Any = validate_data(
+            self, chunk.X, chunk.y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True
+        )
+        X, y = checked
         check_magnitude("X", X)
         matrix = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         check_magnitude("y", matrix)
+        if first:
+            self._single = np.ndim(y) == 1
+        return X, matrix
+
+    def _read(self, chunk: Chunk, sample: Any) -> None:
+        """Add the rows of one chunk to the statistics; the first one also fixes the functions."""
+        first = "_reduction" not in vars(self)
+        X, matrix = self._checked(chunk, first)
         if first:
             self._make_basis(X, np.ones(len(X)))
             self._dictionary = (
@@ -126,7 +137,6 @@ class ChunkedRegression(DictionaryInputs):
             count = X.shape[1] if self._dictionary is None else len(self._dictionary)
             # Taking off one of the targets leaves constant ones exactly zero, and others with all their digits.
             shift = matrix[0] if self.fit_intercept else np.zeros(matrix.shape[1])
-            self._single = np.ndim(y) == 1
             self._reduction = Reduction.empty(count + self.fit_intercept, shift.copy())
         if matrix.shape[1] != len(self._reduction.shift):
             raise ValueError(f"y has {matrix.shape[1]} targets; the rows before had {len(self._reduction.shift)}")
@@ -208,12 +218,28 @@ def _count(basis: Basis, n_features: int) -> int:
     return count
 
 
+def _need_fixed(basis: Basis | None) -> str | None:
+    """What is wrong with functions that depend on all rows; None where they do not."""
+    if _fixed(basis) or _chooses(basis):
+        return None
+    return (
+        f"basis={basis!r}: rows that are read in chunks need functions that do not depend on all of them; give "
+        "kernels their centres, as an array or as a number, or use basis=None for the columns of X"
+    )
+
+
+def _available(basis: Basis | None) -> bool:
+    """Whether there is a ``partial_fit``; scikit-learn's tools ask for it by ``hasattr``."""
+    wrong = _need_fixed(basis)
+    if wrong is not None:
+        raise AttributeError(wrong)
+    return True
+
+
 def _check_fixed(basis: Basis | None, again: bool) -> None:
-    if not _fixed(basis) and not _chooses(basis):
-        raise ValueError(
-            f"basis={basis!r}: rows that are read in chunks need functions that do not depend on all of them; give "
-            "kernels their centres, as an array or as a number, or use basis=None for the columns of X"
-        )
+    wrong = _need_fixed(basis)
+    if wrong is not None:
+        raise ValueError(wrong)
     if _chooses(basis) and not again:
         raise ValueError(
             "X can be read only once, and centres are to be chosen among its rows first: pass a list of chunks, a "
