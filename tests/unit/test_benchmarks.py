@@ -4,13 +4,18 @@ import json
 
 import numpy as np
 import pytest
-from support.commands import invoke
+from typer.testing import CliRunner
 
 from sparsebayes.benchmarks import run
 from sparsebayes.benchmarks.contestants import Contestant, Nothing, Ours, SupportVectors, compete
 from sparsebayes.benchmarks.measure import Check, Effort, Outcome, Row, interleave
 from sparsebayes.benchmarks.problems import ripley, sinc2d, spikes
 from sparsebayes.benchmarks.rows import ROWS
+from sparsebayes.cli.main import app
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, list(words))
 
 
 def test_contestants_take_turns():
