@@ -169,7 +169,8 @@ def as_chunks(X: Any, y: Any, weight: Any = None) -> Chunks | None:
         return X
     lazily = callable(X) or isinstance(X, Iterator)
     if lazily or (isinstance(X, list) and X and all(isinstance(item, tuple) for item in X)):
-        return IterableChunks(X)
+        source: Any = X
+        return IterableChunks(source)
     return None
 
 

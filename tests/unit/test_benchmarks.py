@@ -4,18 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from sparsebayes.benchmarks import run
 from sparsebayes.benchmarks.contestants import Contestant, Nothing, Ours, SupportVectors, compete
 from sparsebayes.benchmarks.measure import Check, Effort, Outcome, Row, interleave
 from sparsebayes.benchmarks.problems import ripley, sinc2d, spikes
 from sparsebayes.benchmarks.rows import ROWS
-from sparsebayes.cli.main import app
-
-
-def invoke(*words):
-    return CliRunner().invoke(app, list(words))
+from support.commands import call
 
 
 def test_contestants_take_turns():
@@ -87,8 +82,8 @@ def test_results_are_readable_by_machines():
 def test_the_command(tmp_path, monkeypatch):
     row = Row("a row", [Outcome("sparsebayes", [1.0], 0.1, 4, "CONVERGED")], [Check("time / SVM", 0.5, 1.0)])
     monkeypatch.setitem(ROWS, "import", lambda plan: [row])
-    result = invoke("bench", "import", "--quick", "--out", str(tmp_path / "r.json"))
+    result = call("bench", "import", "--quick", "--out", str(tmp_path / "r.json"))
     assert result.exit_code == 0
     assert "a row" in result.stdout
     assert json.loads((tmp_path / "r.json").read_text())["rows"][0]["passed"]
-    assert invoke("bench", "nonsense").exit_code == 2
+    assert call("bench", "nonsense").exit_code == 2
