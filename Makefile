@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test check docs clean
+.PHONY: demo test check docs bench bench-quick clean
 
 demo: $(VENV)/.installed-plot
 	$(BIN)/sparsebayes demo
@@ -22,6 +22,12 @@ check: $(VENV)/.installed-check
 docs: export MPLBACKEND := agg
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs docs/_build/html
+
+bench: $(VENV)/.installed-files
+	$(BIN)/sparsebayes bench --out benchmarks/results.json
+
+bench-quick: $(VENV)/.installed-files
+	$(BIN)/sparsebayes bench --quick
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api/generated .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -10,9 +10,11 @@ from .compressed import CompressedDesign, compress_kernel, with_columns
 from .dense import DenseDesign
 from .duplicates import representatives
 from .lazy import LazyDesign
+from .mapped import MappedDesign
 from .moments import MomentDesign
 from .operator import OperatorDesign
 from .protocol import Design, HStack
+from .reduction import Reduction
 from .sparse import SparseDesign
 
 __all__ = [
@@ -21,8 +23,10 @@ __all__ = [
     "Design",
     "HStack",
     "LazyDesign",
+    "MappedDesign",
     "MomentDesign",
     "OperatorDesign",
+    "Reduction",
     "SparseDesign",
     "as_design",
     "compress_kernel",
@@ -37,10 +41,13 @@ def as_design(X: Any) -> Design:
     Parameters
     ----------
     X : Design, ndarray, SciPy sparse array or LinearOperator
-        A design comes back as it is; nothing is copied where the storage allows it.
+        A design comes back as it is; nothing is copied where the storage allows it, and a memory-mapped array is read
+        in blocks of rows.
     """
     if isinstance(X, Design):
         return X
+    if isinstance(X, np.memmap):
+        return MappedDesign(X)
     if isinstance(X, np.ndarray):
         return DenseDesign(X)
     if issparse(X):

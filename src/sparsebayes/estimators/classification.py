@@ -46,10 +46,11 @@ def fit_classification(
     rule = task.rule(eligible)
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
     results = []
-    for likelihood in _likelihoods(labels, n_classes, task.weights, joint):
+    for number, likelihood in enumerate(_likelihoods(labels, n_classes, task.weights, joint)):
         rule = task.rule(np.tile(eligible, likelihood.shape[1]))
         problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, dictionary.stand_in, rule.cost)
-        results.append(run(problem, task.solver, task.settings(), task.generator()))
+        results.append(run(problem, task.solver, task.settings(number), task.generator()))
+    task.close([result.status for result in results])
     warn_unconverged([result.status for result in results])
     return _collect(task, dictionary, results, rule)
 

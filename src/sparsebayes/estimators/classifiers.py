@@ -53,8 +53,9 @@ class _Classifier(ClassifierMixin, Inputs):
         if not np.all(np.isfinite(by_class) & (by_class >= 0.0)):
             raise ValueError(f"class_weight={self.class_weight!r}: expected finite weights of at least 0")
         self.classes_, labels = _encode(y, weights * by_class)
-        task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class)
-        fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
+        with self._watch() as progress:
+            task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class, progress)
+            fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
         self._store(fit)
         self._store_relevance(dictionary, fit.kept.relevance, rows)
         return self
@@ -88,8 +89,7 @@ class _Classifier(ClassifierMixin, Inputs):
         For two classes (n_samples,), the log-odds of the second; else a column for each class, whose softmax (one
         against the rest: logistic, normalised) is ``predict_proba``.
         """
-        values = self._values(X)
-        y = np.hstack([posterior.decide(values, moderated=True) for posterior in self._posteriors])
+        y = self._map(X, lambda values: np.hstack([p.decide(values, moderated=True) for p in self._posteriors]))
         return y[:, 0] if len(self.classes_) == 2 else y
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -107,8 +107,9 @@ class _Classifier(ClassifierMixin, Inputs):
         moderated : bool
             Integrate over the posterior of the weights (default), or plug its mode in.
         """
-        values = self._values(X)
-        p = np.hstack([posterior.probabilities(values, moderated=moderated) for posterior in self._posteriors])
+        p = self._map(
+            X, lambda values: np.hstack([one.probabilities(values, moderated=moderated) for one in self._posteriors])
+        )
         if len(self.classes_) == 2:
             return np.hstack([1.0 - p, p])
         total = p.sum(axis=1, keepdims=True)
@@ -170,6 +171,9 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        compression: str | bool = "auto",
+        storage: str = "float64",
+        checkpoint: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -181,6 +185,9 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
+        self.compression = compression
+        self.storage = storage
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -220,6 +227,9 @@ class RVC(KernelInputs, _Classifier):
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        compression: str | bool = "auto",
+        storage: str = "float64",
+        checkpoint: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -234,5 +244,8 @@ class RVC(KernelInputs, _Classifier):
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
+        self.compression = compression
+        self.storage = storage
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose

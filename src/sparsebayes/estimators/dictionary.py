@@ -18,11 +18,13 @@ from sparsebayes.design import (
     DenseDesign,
     Design,
     LazyDesign,
+    Reduction,
     as_design,
     compress_kernel,
     representatives,
     with_columns,
 )
+from sparsebayes.design.protocol import BLOCK_BYTES
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -96,6 +98,8 @@ class Dictionary:
         A design of low rank that may stand in for ``design`` while the search goes on.
     by_row : bool
         Whether kept functions are put in the order of the training rows that they are centred on.
+    distinct : ndarray of bool, optional
+        Functions that are no copy of an earlier one, where that is known already.
     """
 
     design: Design
@@ -105,6 +109,18 @@ class Dictionary:
     bias: int | None
     stand_in: CompressedDesign | None = None
     by_row: bool = False
+    distinct: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def of_reduction(
+        cls, rows: Reduction, functions: Functions | None, basis: Basis | None, *, fit_intercept: bool
+    ) -> Dictionary:
+        """The dictionary on the few rows that stand for all; they share the weight of all evenly."""
+        scale = np.sqrt(len(rows.factor) / rows.total)
+        m = rows.n_functions - fit_intercept
+        design = DenseDesign(scale * rows.functions)
+        _check_range(design)
+        return cls(design, functions, basis, m, m if fit_intercept else None, distinct=rows.distinct())
 
     @classmethod
     def build(
@@ -117,8 +133,29 @@ class Dictionary:
         candidates: Index | None = None,
         by_row: bool = False,
         compress: bool = True,
+        single: bool = False,
     ) -> Dictionary:
-        """Bind the basis to the training rows, take some of its functions or all, and add the intercept."""
+        """Bind the basis to the training rows, take some of its functions or all, and add the intercept.
+
+        Parameters
+        ----------
+        X : array-like
+            Training rows.
+        basis : Basis or None
+            None means the columns of X.
+        fit_intercept : bool
+            Whether a constant function joins.
+        random_state : int, RandomState or None
+            For bases that choose at random.
+        candidates : ndarray of int, optional
+            Functions of the basis that may be chosen.
+        by_row : bool
+            Whether kept functions are put in the order of the training rows.
+        compress : bool
+            Whether a design of low rank may stand in where that pays.
+        single : bool
+            Hold the values of the functions in single precision.
+        """
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         if functions is not None and candidates is not None:
             functions = functions.restrict(candidates)
@@ -127,7 +164,7 @@ class Dictionary:
             design = LazyDesign(functions, X) if X.shape[0] * len(functions) <= _RECOMPUTED else stand_in
         else:
             with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
-                design = as_design(X) if functions is None else _evaluate(functions, X)
+                design = _hold(X, single) if functions is None else _evaluate(functions, X, single)
                 _check_range(design)
         n, m = design.shape
         if not fit_intercept:
@@ -141,6 +178,8 @@ class Dictionary:
     @property
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that are not an exact copy of an earlier one."""
+        if self.distinct is not None:
+            return self.distinct
         if self.stand_in is not None and isinstance(self.functions, KernelFunctions):
             return self._distinct_centres(self.functions)
         return representatives(self.design) == np.arange(self.design.shape[1])
@@ -229,10 +268,22 @@ def is_operator(X: Any) -> bool:
     return isinstance(X, LinearOperator)
 
 
-def _evaluate(functions: Functions, X: Array) -> Design:
-    if 8 * X.shape[0] * len(functions) > _DENSE_BYTES:
+def _hold(X: Any, single: bool) -> Design:
+    """The columns of X; a dense array of doubles is halved on request."""
+    return as_design(X.astype(np.float32, copy=False) if single and type(X) is np.ndarray else X)
+
+
+def _evaluate(functions: Functions, X: Array, single: bool = False) -> Design:
+    n, m = X.shape[0], len(functions)
+    if (4 if single else 8) * n * m > _DENSE_BYTES:
         return LazyDesign(functions, X)
-    return DenseDesign(functions.evaluate(X))
+    if not single:
+        return DenseDesign(functions.evaluate(X))
+    values = np.empty((n, m), dtype=np.float32)
+    step = max(1, BLOCK_BYTES // (8 * max(m, 1)))
+    for start in range(0, n, step):
+        values[start : start + step] = functions.evaluate(X[start : start + step])
+    return DenseDesign(values)
 
 
 def _compress(functions: Functions, X: Array) -> CompressedDesign | None:

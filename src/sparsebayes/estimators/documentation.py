@@ -41,10 +41,20 @@ SETTINGS = """
         Converged means that no single move would raise the objective by more than this, in nats.
     max_iter : int
         Largest number of moves in one start.
+    compression : {"auto", False}
+        Whether a smooth kernel may be searched by factors of low rank where that pays; the answer is certified without
+        them where that is affordable.  False never compresses.
+    storage : {"float64", "float32"}
+        Precision in which the values of the functions are held, where they are held; float32 halves the memory, and
+        all statistics are computed in float64 still.
+    checkpoint : str, optional
+        File in which a long search keeps its state; fitting the same data with the same settings again goes on from
+        there.  It is removed once the search has ended by itself.
     random_state : int, optional
         Seed for solvers and bases that draw at random.
     verbose : int
-        1 prints progress, 2 every move."""
+        0 shows progress of what takes more than two seconds (a line on a terminal, logging elsewhere), -1 nothing, 1
+        prints progress, 2 every move."""
 
 RESULTS = """
     Attributes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,13 +11,24 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from sparsebayes.basis import Basis, Functions
+from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
 from sparsebayes.estimators.portable import Portable
+from sparsebayes.estimators.progress import Progress, silent_where_watched
+from sparsebayes.estimators.rows import map_rows, row_blocks
 from sparsebayes.estimators.summary import Described
 from sparsebayes.estimators.support_report import SupportReport, make_report, name_functions
 from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, choose, resolve_solver
+from sparsebayes.estimators.validation import (
+    STORAGES,
+    check_compression,
+    check_magnitude,
+    check_positive,
+    check_weights,
+    choose,
+    resolve_solver,
+)
 from sparsebayes.inference import Solver
 from sparsebayes.inference.support import SUPPORTS, Support, SupportRule
 
@@ -26,6 +38,8 @@ Index = NDArray[np.intp]
 
 # What a fit leaves beside its public results.
 _LEARNED = (
+    "_reduction",
+    "_dictionary",
     "_functions",
     "_posteriors",
     "_supports",
@@ -45,11 +59,14 @@ class Inputs(Described, Portable, ABC):
     support: str
     tol: float
     max_iter: int
+    compression: str | bool
+    storage: str
+    checkpoint: str | None
     random_state: int | np.random.RandomState | None
     verbose: int
     coef_: Array
-    n_features_in_: int
     relevance_: Index
+    n_features_in_: int
     _functions: Functions | None
     # Whether ``relevance_`` counts training rows, and kept functions are in their order.
     _by_row: ClassVar[bool] = False
@@ -74,7 +91,12 @@ class Inputs(Described, Portable, ABC):
         """``relevance_`` and what goes with it, in terms of the rows or columns as given."""
 
     def _prepare(
-        self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None, row_weight: Array | None = None
+        self,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        row_weight: Array | None = None,
+        progress: Progress | None = None,
     ) -> tuple[Task, Dictionary, NDArray[Any], Index]:
         """Settings checked, rows of weight zero dropped, dictionary built: task, dictionary, targets, rows kept."""
         check_positive("tol", self.tol)
@@ -94,7 +116,8 @@ class Inputs(Described, Portable, ABC):
             random_state=self.random_state,
             candidates=self._candidates(rows),
             by_row=self._by_row,
-            compress=solver.working_sets,
+            compress=check_compression(self.compression) and solver.working_sets,
+            single=choose("storage", self.storage, STORAGES) == "float32",
         )
         task = Task(
             X,
@@ -104,10 +127,22 @@ class Inputs(Described, Portable, ABC):
             self.tol,
             self.max_iter,
             self.random_state,
-            self.verbose,
+            progress or Progress(-1),
+            self._open_checkpoint(solver, X, y, weights),
             self.support,
         )
         return task, dictionary, y, rows
+
+    def _watch(self) -> Progress:
+        """Progress of a fit."""
+        return Progress(silent_where_watched(self.verbose, getattr(self.solver, "callback", None)))
+
+    def _open_checkpoint(self, solver: Solver, *data: Any) -> CheckpointFile | None:
+        if self.checkpoint is None:
+            return None
+        if solver.candidates is not None:
+            raise ValueError("checkpoint: functions that candidates generates are not kept; use one or the other")
+        return CheckpointFile.open(self.checkpoint, fingerprint(self, *data))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "relevance_" in vars(self)
@@ -131,10 +166,19 @@ class Inputs(Described, Portable, ABC):
         """Functions of the basis that may be chosen, given the rows of positive weight; None is all."""
         return None
 
+    def _map(self, X: Any, work: Callable[[Array], Array]) -> Array:
+        """Apply ``work`` to the values of the kept functions on new rows, a block of rows at a time."""
+        check_is_fitted(self)
+        linear = self._linear()
+        return map_rows(lambda rows: work(evaluate_kept(self._functions, rows, linear)), self._check_new(X))
+
     def _values(self, X: Any) -> Array:
         """Values of the kept functions on new rows."""
-        check_is_fitted(self)
-        return evaluate_kept(self._functions, self._check_new(X), None)
+        return self._map(X, lambda values: values)
+
+    def _linear(self) -> Index | None:
+        """Columns of X that are the kept functions; None where these are others."""
+        return None
 
     @abstractmethod
     def _output_labels(self) -> list[list[Any]]:
@@ -190,8 +234,27 @@ class DictionaryInputs(Inputs):
             check_consistent_length(np.empty(X.shape[0]), y)
             self.n_features_in_ = X.shape[1]
             return X, y
-        X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse=self._accept_sparse, **targets)
+        if self.basis is None and isinstance(X, np.memmap):
+            return self._check_mapped(X, y, **targets)
+        # Columns that are to be held in single precision need not be doubles for a moment.
+        dtype = (np.float64, np.float32) if self.basis is None and self.storage == "float32" else np.float64
+        X, y = validate_data(self, X, y, dtype=dtype, accept_sparse=self._accept_sparse, **targets)
         check_magnitude("X", X if isinstance(X, np.ndarray) else X.data)
+        return X, y
+
+    def _check_mapped(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        """Validate a memory-mapped X in blocks, and leave it where it is."""
+        if X.ndim != 2 or 0 in X.shape:
+            raise ValueError(f"X has shape {X.shape}: expected two dimensions, and at least one sample and one feature")
+        head: Any = np.asarray(X[:1])
+        start: Any = np.asarray(y)[:1]
+        validate_data(self, head, start, dtype=np.float64, **targets)
+        for rows in row_blocks(X.shape[0]):
+            block: Any = check_array(np.asarray(X[rows]), dtype="float64", input_name="X")
+            check_magnitude("X", block)
+        kind: Any = "float64" if targets.get("y_numeric") else None
+        y = check_array(y, ensure_2d=False, dtype=kind, input_name="y")
+        check_consistent_length(np.empty(X.shape[0]), y)
         return X, y
 
     def _check_new(self, X: Any) -> Any:
@@ -206,10 +269,8 @@ class DictionaryInputs(Inputs):
             raise ValueError("a sample_weight of zero needs the rows of X, which a LinearOperator does not give")
         return super()._take(X, rows)
 
-    def _values(self, X: Any) -> Array:
-        check_is_fitted(self)
-        linear = self.relevance_ if self.basis is None else None
-        return evaluate_kept(self._functions, self._check_new(X), linear)
+    def _linear(self) -> Index | None:
+        return self.relevance_ if self.basis is None else None
 
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
         self.relevance_ = relevance

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from sparsebayes.basis import RBF, Functions
 from sparsebayes.design import MomentDesign
 from sparsebayes.estimators.kernels import resolve_gamma, resolve_kernel
+from sparsebayes.estimators.progress import Progress
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_magnitude, check_positive, choose, resolve_solver
 from sparsebayes.inference import Result, Solver
@@ -188,7 +189,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         solver.check()
         n = len(X)
         tol = self.tol * n
-        task = Task(X, np.ones(n), False, solver, tol, self.max_iter, self.random_state, self.verbose)
+        task = Task(X, np.ones(n), False, solver, tol, self.max_iter, self.random_state, Progress(self.verbose))
         try:
             problem = moment_problem(MomentDesign(centred, centred, np.maximum(np.diagonal(centred), 0.0), n))
         except ValueError as error:

@@ -23,12 +23,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets of a regression and what is asked of them."""
+    """Targets of a regression and what is asked of them.
+
+    ``offset`` is what was taken off them already; with None they are as given, and centred here.
+    """
 
     y: Array
     noise_variance: Array | None
     shared_support: bool
     likelihood: str = "gaussian"
+    offset: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,11 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
     n_targets = targets.y.shape[1]
     shared = targets.shared_support and n_targets > 1
     scale = TargetScale.of(
-        targets.y, task.weights, centre=task.fit_intercept, fixed_noise=targets.noise_variance, shared=shared
+        targets.y,
+        task.weights,
+        centre=task.fit_intercept and targets.offset is None,
+        fixed_noise=targets.noise_variance,
+        shared=shared,
     )
     groups = [list(range(n_targets))] if targets.shared_support else [[k] for k in range(n_targets)]
     if task.solver.candidates is not None and len(groups) > 1:
@@ -87,14 +95,16 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         )
     eligible = dictionary.eligible
     solved: list[_Solved] = []
-    for group in groups:
+    for number, group in enumerate(groups):
         part = scale.part(group)
+        t = part.apply(targets.y[:, group])
+        part = part if targets.offset is None else part.shift(targets.offset[group])
         fixed = targets.noise_variance
         noise = None if fixed is None else float(fixed[group[0]] / part.scale[0] ** 2)
-        t = part.apply(targets.y[:, group])
         if targets.likelihood in ROBUST and part.constant(targets.y[:, group]):
             raise ValueError(f"y is constant: likelihood={targets.likelihood!r} has no residuals to learn from")
-        solved.append(_solve(task, dictionary, eligible, t, noise, part, ROBUST.get(targets.likelihood)))
+        solved.append(_solve(task, dictionary, eligible, t, noise, part, ROBUST.get(targets.likelihood), number))
+    task.close([one.result.status for one in solved])
     warn_unconverged([one.result.status for one in solved])
     return _collect(task, solved)
 
@@ -107,6 +117,7 @@ def _solve(
     noise: float | None,
     scale: TargetScale,
     robust: type[OutlierMixture] | type[StudentT] | None,
+    number: int,
 ) -> _Solved:
     """Run the solver on one problem; the dictionary comes back with the functions generated on the way."""
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
@@ -131,7 +142,7 @@ def _solve(
         current = current.generate(task.X, kept, generate, rng)
         return pose(current, current.eligible)
 
-    settings = task.settings(noise_variance=noise, grow=None if generate is None else grow)
+    settings = task.settings(number, noise_variance=noise, grow=None if generate is None else grow)
     problem = pose(dictionary, eligible)
     if robust is None:
         result = run_guarded(problem, task.solver, settings, task.generator())

@@ -11,8 +11,9 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sparsebayes.basis import Basis
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
-from sparsebayes.estimators.inputs import DictionaryInputs, KernelInputs
+from sparsebayes.estimators.inputs import KernelInputs
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
+from sparsebayes.estimators.streaming import ChunkedRegression
 from sparsebayes.estimators.targets import mean_square
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.uncertainty import ErrorBars, localised_kernel
@@ -31,7 +32,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
     noise_variance: float | ArrayLike | None
     shared_support: bool
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn which functions stay, their weights and the noise.
 
         Parameters
@@ -46,13 +47,14 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._forget()
         choose("likelihood", self.likelihood, LIKELIHOODS)
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True)
-        task, dictionary, y, rows = self._prepare(X, np.asarray(y, dtype=np.float64), sample_weight)
-        matrix = y.reshape(len(y), -1)
-        check_magnitude("y", matrix)
-        noise = check_noise(self.noise_variance, matrix.shape[1])
-        check_relative_noise(noise, mean_square(matrix, task.weights))
-        targets = Targets(matrix, noise, self.shared_support, self.likelihood)
-        fit = (fit_counts if self.likelihood == "poisson" else fit_regression)(task, targets, dictionary)
+        with self._watch() as progress:
+            task, dictionary, y, rows = self._prepare(X, np.asarray(y, np.float64), sample_weight, progress=progress)
+            matrix = y.reshape(len(y), -1)
+            check_magnitude("y", matrix)
+            noise = check_noise(self.noise_variance, matrix.shape[1])
+            check_relative_noise(noise, mean_square(matrix, task.weights))
+            targets = Targets(matrix, noise, self.shared_support, self.likelihood)
+            fit = (fit_counts if self.likelihood == "poisson" else fit_regression)(task, targets, dictionary)
         self._store(fit, single=y.ndim == 1)
         self._store_rows(fit, task, matrix, rows, X.shape[0])
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
@@ -126,7 +128,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
 
 
 @document(SETTINGS, RESULTS)
-class SparseBayesRegressor(DictionaryInputs, _Regressor):
+class SparseBayesRegressor(_Regressor, ChunkedRegression):
     """Sparse Bayesian regression with any dictionary of functions.
 
     Parameters
@@ -134,7 +136,8 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
     basis : Basis, optional
         Where the functions come from, e.g. ``Bias() + Linear() + RBF(2.5)``; None means that the columns of X are the
         functions (automatic relevance determination for linear models).  X may then also be a SciPy sparse array or a
-        ``LinearOperator``.
+        ``LinearOperator``.  Where the functions do not depend on all rows, X may be a memory-mapped array or a source
+        of chunks (``sparsebayes.chunks``), and is never held.
 
     Notes
     -----
@@ -165,6 +168,9 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         shared_support: bool = False,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        compression: str | bool = "auto",
+        storage: str = "float64",
+        checkpoint: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -177,8 +183,29 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         self.shared_support = shared_support
         self.tol = tol
         self.max_iter = max_iter
+        self.compression = compression
+        self.storage = storage
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn which functions stay, their weights and the noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or chunks
+            Training inputs; or a ``sparsebayes.chunks.Chunks``, an iterator or a list of tuples ``(X, y)`` or ``(X, y,
+            weight)``, or a function that returns an iterator of them.  Of chunks, and of memory-mapped arrays, only
+            inner products are kept.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets; None where X gives them.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of k is exactly k copies of the row; rows of weight zero are neither data nor centres.
+        """
+        if self._fit_chunks(X, y, sample_weight):
+            return self
+        return super().fit(X, y, sample_weight)
 
 
 @document(KERNEL, SETTINGS, RESULTS)
@@ -215,6 +242,9 @@ class RVR(KernelInputs, _Regressor):
         shared_support: bool = False,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        compression: str | bool = "auto",
+        storage: str = "float64",
+        checkpoint: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -230,5 +260,8 @@ class RVR(KernelInputs, _Regressor):
         self.shared_support = shared_support
         self.tol = tol
         self.max_iter = max_iter
+        self.compression = compression
+        self.storage = storage
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose

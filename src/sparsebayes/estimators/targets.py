@@ -69,6 +69,10 @@ class TargetScale:
         """The map of some of the targets."""
         return TargetScale(self.offset[columns], self.scale[columns])
 
+    def shift(self, offset: Array) -> TargetScale:
+        """The map to targets that had this taken off before."""
+        return TargetScale(self.offset + offset, self.scale)
+
     def evidence_shift(self, n: float) -> float:
         """What the log evidence of the targets as given is above that of the targets as fitted."""
         return -n * float(np.sum(np.log(self.scale)))

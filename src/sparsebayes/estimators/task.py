@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsebayes.inference import Record, Settings, Solver, Status
+from sparsebayes.estimators.checkpoint import CheckpointFile
+from sparsebayes.estimators.progress import Progress
+from sparsebayes.inference import Settings, Solver, Status
 from sparsebayes.inference.support import SupportRule
 
 Array = NDArray[np.float64]
@@ -28,21 +29,28 @@ class Task:
     tol: float
     max_iter: int
     random_state: int | np.random.RandomState | None
-    verbose: int
+    progress: Progress = field(default_factory=Progress)
+    checkpoint: CheckpointFile | None = None
     support: str = "evidence"
 
-    def settings(self, **further: Any) -> Settings:
-        """Settings of the loop; a solver's own win over the estimator's."""
+    def settings(self, search: int = 0, **further: Any) -> Settings:
+        """Settings of the loop for one of the fit's searches; a solver's own win over the estimator's."""
         return Settings(
             tol=self.solver.tol or self.tol,
             max_iter=self.solver.max_iter or self.max_iter,
-            observe=_progress(self.verbose),
+            observe=self.progress.observe,
+            keeper=None if self.checkpoint is None else self.checkpoint.search(search),
             **further,
         )
 
     def rule(self, eligible: NDArray[np.bool_], n_targets: int = 1) -> SupportRule:
         """What a function must show to stay."""
         return SupportRule.named(self.support, int(np.sum(eligible)), n_targets)
+
+    def close(self, statuses: list[Status]) -> None:
+        """Remove the checkpoint where every search ended by itself."""
+        if self.checkpoint is not None and all(status.converged for status in statuses):
+            self.checkpoint.remove()
 
     def generator(self) -> np.random.Generator:
         """Randomness of the solver."""
@@ -57,20 +65,3 @@ def warn_unconverged(statuses: list[Status]) -> None:
     for status in statuses:
         if not status.converged:
             warnings.warn(status.value, ConvergenceWarning, stacklevel=4)
-
-
-def _progress(verbose: int) -> Callable[[Record], None] | None:
-    if not verbose:
-        return None
-    count = 0
-
-    def report(record: Record) -> None:
-        nonlocal count
-        count += 1
-        if verbose > 1 or count % 50 == 0:
-            print(
-                f"start {record.start}  {record.move:<10}  functions {record.n_active:4d}  "
-                f"objective {record.objective:.4f}"
-            )
-
-    return report

@@ -68,10 +68,11 @@ class ErrorBars(Inputs):
         std : ndarray of the same shape, only with ``return_std=True``
         """
         choose("uncertainty", uncertainty, UNCERTAINTIES)
+        if not return_std:
+            posteriors = getattr(self, "_posteriors", [])
+            return self._shaped(list(self._map(X, lambda v: np.column_stack([p.predict(v) for p in posteriors])).T))
         values = self._values(X)
         mean = self._shaped([posterior.predict(values) for posterior in self._posteriors])
-        if not return_std:
-            return mean
         if uncertainty == "conformal":
             quantiles = self._quantiles(_COVERAGE) / norm.ppf(0.5 + 0.5 * _COVERAGE)
             bars = [q * p.standard_deviation(values) for q, p in zip(quantiles, self._gaussian(), strict=True)]

@@ -14,6 +14,7 @@ from sparsebayes.likelihood import ROBUST
 Array = NDArray[np.float64]
 
 LIKELIHOODS = ("gaussian", *ROBUST, "poisson")
+STORAGES = ("float64", "float32")
 
 # S² is a fourth power of the inputs, the noise variance a square of the targets: beyond these powers of ten they
 # overflow, or underflow.
@@ -40,6 +41,13 @@ def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
     if isinstance(value, bool) or not isinstance(value, kind) or not 0 < float(value) < np.inf:
         what = "positive integer" if integer else "positive, finite number"
         raise ValueError(f"{name}={value!r}: expected a {what}")
+
+
+def check_compression(value: Any) -> bool:
+    """Whether the dictionary may be compressed."""
+    if value is False or (isinstance(value, str) and value == "auto"):
+        return value == "auto"
+    raise ValueError(f"compression={value!r}: expected 'auto' (where it pays), or False (never)")
 
 
 def check_noise(noise_variance: Any, n_targets: int) -> Array | None:
@@ -97,7 +105,8 @@ def check_relative_noise(noise_variance: Array | None, mean_square: Array) -> No
 
 def check_magnitude(name: str, values: Array) -> None:
     """Refuse numbers whose powers are not representable."""
-    largest = float(np.max(np.abs(values), initial=0.0))
+    # Without an array of absolute values, which would be a copy of the whole.
+    largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
     limit = 10.0 ** _DECADES[name]
     if largest > limit or 0.0 < largest < 1.0 / limit:
         raise ValueError(

@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 from sparsebayes import inference
 from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specifications
 from sparsebayes.basis.base import _KINDS, Joined
+from sparsebayes.design import Reduction
 from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.inference import Certificate, Record, Status
 from sparsebayes.inference.support import Support, SupportRule
@@ -44,6 +45,7 @@ DATACLASSES: dict[str, type[Any]] = {
         Support,
         SupportRule,
         TrainingRows,
+        Reduction,
     )
 }
 
@@ -64,6 +66,7 @@ _WAYS_OUT = {
     "random_state": "set_params(random_state=None), or an integer seed, before saving",
     "callback": "set_params(solver__callback=None) before saving; predictions do not need it",
     "candidates": "set_params(solver__candidates=None) before saving; predictions do not need it",
+    "checkpoint": "pass it as text: set_params(checkpoint=str(path))",
     "solver": "name a solver, or pass one of sparsebayes's solver objects",
 }
 _ANY_WAY_OUT = "make it a number, a text, an array, or a list or dict of these, or remove it"

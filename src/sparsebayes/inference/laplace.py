@@ -23,7 +23,7 @@ from sparsebayes.design import Design
 from sparsebayes.inference.evidence import Array, Statistics, best_alpha, leave_one_out
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import cholesky, inverse_upper
-from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode
+from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode, mode_at
 
 _RESOLVED = 1e-14
 # An addition that does not gain enough is tried again with the precision this many times larger.
@@ -62,11 +62,14 @@ class LaplaceActive(Active):
         self._commit(self._columns, self.alpha, find_mode(self._columns, self.alpha, np.zeros(0)))
 
     @classmethod
-    def from_model(cls, problem: LaplaceProblem, indices: list[int], alpha: Array) -> LaplaceActive:
-        """Posterior of a given model, computed from nothing but the data."""
+    def from_model(
+        cls, problem: LaplaceProblem, indices: list[int], alpha: Array, mean: Array | None = None
+    ) -> LaplaceActive:
+        """Posterior of a given model, computed from nothing but the data; its mode where that is known already."""
         active = cls(problem)
         columns = ActiveColumns(problem, indices)
-        active._commit(columns, alpha.copy(), find_mode(columns, alpha, np.zeros(len(alpha))))
+        mode = find_mode(columns, alpha, np.zeros(len(alpha))) if mean is None else mode_at(columns, alpha, mean)
+        active._commit(columns, alpha.copy(), mode)
         return active
 
     def recompute(self) -> LaplaceActive:

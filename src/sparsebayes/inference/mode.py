@@ -225,8 +225,19 @@ def find_mode(active: ActiveColumns, alpha: Array, start: Array) -> Mode:
         precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
         if final == last or length == 0.0:
             break
-    evidence = log_evidence(likelihood.log_likelihood(outputs), weights, alpha, log_det(cholesky(precision)))
-    return Mode(weights, outputs, precision, evidence)
+    return _mode(active, alpha, weights, outputs, precision)
+
+
+def mode_at(active: ActiveColumns, alpha: Array, weights: Array) -> Mode:
+    """What there is at weights that are known to be the mode."""
+    outputs = active.predict(weights)
+    precision = active.gram(active.problem.likelihood.curvature(outputs)) + np.diag(alpha)
+    return _mode(active, alpha, weights, outputs, precision)
+
+
+def _mode(active: ActiveColumns, alpha: Array, weights: Array, outputs: Array, precision: Array) -> Mode:
+    fit = active.problem.likelihood.log_likelihood(outputs)
+    return Mode(weights, outputs, precision, log_evidence(fit, weights, alpha, log_det(cholesky(precision))))
 
 
 def _log_posterior(active: ActiveColumns, outputs: Array, alpha: Array, weights: Array) -> float:

@@ -11,7 +11,9 @@ from threadpoolctl import ThreadpoolController
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.certificate import Certificate, certify
+from sparsebayes.inference.checkpoint import Keeper, capture, revive
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.interrupt import asked_to_stop
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.noise import noise_floor
@@ -42,6 +44,8 @@ class Settings:
         Called with every record.
     begin : ActiveSet, optional
         Model of a nearby problem with the same functions: the search begins there, and there alone.
+    keeper : Keeper, optional
+        Where the state is kept now and then, and where the search goes on from.
     """
 
     tol: float
@@ -50,6 +54,7 @@ class Settings:
     grow: Callable[[list[int], np.random.Generator], Problem] | None = None
     observe: Callable[[Record], None] | None = None
     begin: ActiveSet | None = None
+    keeper: Keeper | None = None
 
 
 @dataclass(frozen=True)
@@ -95,8 +100,9 @@ def run(problem: Problem | LaplaceProblem, solver: Solver, settings: Settings, r
     rng : Generator
         Randomness of the solver, if it uses any.
     """
-    with _blas().limit(limits=1, user_api="blas"):  # the algebra is small: threads would only wait for each other
-        return _Run(solver, settings).solve(problem, rng)
+    # The algebra is small: threads would only wait for each other.
+    with _blas().limit(limits=1, user_api="blas"), asked_to_stop() as stop:
+        return _Run(solver, settings, stop).solve(problem, rng)
 
 
 @lru_cache(maxsize=1)
@@ -108,17 +114,21 @@ def _blas() -> ThreadpoolController:
 class _Run:
     """One fit: its starts, its history, and the best model so far."""
 
-    def __init__(self, solver: Solver, settings: Settings) -> None:
+    def __init__(self, solver: Solver, settings: Settings, stop: Callable[[], bool]) -> None:
         self.solver = solver
         self.settings = settings
+        self.stop = stop
         self.history: list[Record] = []
+        self.completed = -1
+        self.searching = True
 
     def solve(self, problem: Problem | LaplaceProblem, rng: np.random.Generator) -> Result:
         """Run all starts and certify the best."""
         active, learn, status = self._begin(problem)
-        self.best = _Start(0, self.solver.init(active, learn, rng))
+        self.best = self._first(active, learn, rng)
         if status is Status.CONVERGED:
             status = self._search()
+        self.searching = False
         certificate = self._certify(status)
         state = self.best.state
         status = _judge(state, status, certificate, self.solver.ends)
@@ -138,11 +148,20 @@ class _Run:
             return ActiveSet.from_model(problem, near.indices, near.alpha, beta), fixed is None, Status.CONVERGED
         return ActiveSet(small, 1.0 / (fixed or FIRST_NOISE * scale)), fixed is None, Status.CONVERGED
 
+    def _first(self, empty: Active, learn: bool, rng: np.random.Generator) -> _Start:
+        """The first start: from nothing, or from where an earlier search was."""
+        saved = None if self.settings.keeper is None else self.settings.keeper.restore()
+        if saved is None:
+            return _Start(0, self.solver.init(empty, learn, rng))
+        self.history, self.completed = saved.records, saved.completed
+        return _Start(saved.start, revive(saved, self.solver, empty, rng), saved.n_iter)
+
     # -- starts --------------------------------------------------------------------------------------------
 
     def _search(self) -> Status:
         try:
             self._climb(self.best)
+            self._complete(0)
             if self.best.state.learn_noise and self.settings.begin is None:
                 number = self._lower_noise_starts()
                 if number is not None or self.best.state.active.problem.inclusion_cost > 0.0:
@@ -150,17 +169,18 @@ class _Run:
                     self._fresh_start(number + 1)
                     self._full_start(number + 2)
         except _Stopped as stop:
+            self._keep()
             exhausted = stop.status is Status.MAX_ITER and stop.start != self.best.number
             return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
         return Status.CONVERGED
 
     def _lower_noise_starts(self) -> int | None:
         """Go on from the best model with the noise held lower; None if the rest turns out to be noise at once."""
-        number, finished = 0, 0
+        number, finished = 0, int(self.completed > 0)
         for number, fraction in enumerate(self.solver.further_starts, start=1):
             state = self.best.state
             level = fraction * state.active.problem.mean_square
-            if level * state.active.beta >= 1.0:
+            if number <= self.completed or level * state.active.beta >= 1.0:
                 continue  # the noise found is already lower than this start would hold it
             watch = Watch(state.objective)
             trial = _Start(number, hold(state, level))
@@ -174,7 +194,7 @@ class _Run:
     def _fresh_start(self, number: int) -> None:
         """Begin once more from nothing, while that costs little."""
         state, fraction = self.best.state, self.solver.fresh_start
-        if fraction is None:
+        if fraction is None or number <= self.completed:
             return
         problem = state.active.problem
         level = fraction * problem.mean_square
@@ -201,6 +221,19 @@ class _Run:
         self._climb(trial)
         if trial.state.objective > self.best.state.objective:
             self.best = trial
+        self._complete(trial.number)
+
+    def _complete(self, number: int) -> None:
+        """Note that a start has ended by itself."""
+        self.completed = max(self.completed, number)
+        self._keep()
+
+    def _keep(self) -> None:
+        """Keep the best model so far, with the records of starts that will not be made again."""
+        best = self.best
+        if self.settings.keeper is not None and self.searching:
+            made = [r for r in self.history if r.start <= max(0, self.completed) or r.start == best.number]
+            self.settings.keeper.keep(capture(best.state, best.number, best.n_iter, self.completed, made))
 
     def _certify(self, status: Status) -> Certificate:
         """Certify on the data; where rounding had hidden a move, make it and certify again."""
@@ -240,7 +273,9 @@ class _Run:
         state = start.state
         rounds = self.solver.rounds if self.settings.grow is not None else 0
         while True:
-            info = self._step(start)
+            if self.stop():
+                raise _Stopped(Status.INTERRUPTED, start.number)
+            info = self.solver.step(state, self.settings.tol)
             if info is None and self._widen(state):
                 continue
             if info is None and rounds > 0:
@@ -257,12 +292,6 @@ class _Run:
                 return
             if start.n_iter >= self.settings.max_iter:
                 raise _Stopped(Status.MAX_ITER, start.number)
-
-    def _step(self, start: _Start) -> Info | None:
-        try:
-            return self.solver.step(start.state, self.settings.tol)
-        except KeyboardInterrupt as interrupt:
-            raise _Stopped(Status.INTERRUPTED, start.number) from interrupt
 
     def _widen(self, state: State) -> bool:
         """Take more functions into the working set, where there is one and some outside it gain."""
@@ -295,6 +324,8 @@ class _Run:
             self.settings.observe(record)
         if self.solver.callback is not None and self.solver.callback(record, self.solver.shown(state)):
             raise _Stopped(Status.INTERRUPTED, start.number)
+        if self.settings.keeper is not None and self.settings.keeper.due():
+            self._keep()
 
 
 def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:

@@ -45,11 +45,11 @@ class GaussianPosterior:
 
     def predict(self, values: Array) -> Array:
         """Predictive mean (Tipping 2001, eq. 15) from the values of all kept functions, (n, k)."""
-        return values[:, self.functions] @ self.mean + self.offset
+        return self._mine(values) @ self.mean + self.offset
 
     def spread(self, values: Array) -> Array:
         """Posterior variance of the model's own output, without noise."""
-        mine = values[:, self.functions]
+        mine = self._mine(values)
         return np.maximum(np.einsum("na,na->n", mine @ self.covariance, mine), 0.0)
 
     def standard_deviation(self, values: Array, further: Array | float = 0.0) -> Array:
@@ -75,7 +75,7 @@ class GaussianPosterior:
 
     def sample(self, values: Array, n_samples: int, rng: np.random.Generator, *, noise: bool) -> Array:
         """Draws of the model's output, or of new observations, (n, n_samples)."""
-        mine = values[:, self.functions]
+        mine = self._mine(values)
         outputs = mine @ draw_weights(self.mean, self.covariance, n_samples, rng) + self.offset
         if not noise:
             return outputs
@@ -83,3 +83,7 @@ class GaussianPosterior:
         if np.isinf(self.degrees):
             return outputs + scale * rng.standard_normal(outputs.shape)
         return outputs + scale * rng.standard_t(self.degrees, outputs.shape)
+
+    def _mine(self, values: Array) -> Array:
+        """Values of this target's functions; they are in order, so all of them are all there are."""
+        return values if len(self.functions) == values.shape[1] else values[:, self.functions]

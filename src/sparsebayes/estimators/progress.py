@@ -1,0 +1,92 @@
+"""Progress of what takes more than two seconds: a line on a terminal, records of ``logging`` elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+from sparsebayes.inference import Record
+
+_LOG = logging.getLogger("sparsebayes")
+# Seconds after which somebody may wonder, and between two looks from then on.
+_PATIENCE = 2.0
+_EVERY = 0.25
+# A log is read afterwards: its records come ever more rarely.
+_FIRST_LOG, _LOG_GROWTH = 2.0, 1.5
+
+
+class Progress(AbstractContextManager["Progress"]):
+    """Tells whoever waits where the work is.
+
+    The work itself only leaves a note now and then; a thread shows the last one, and only where it takes long, so that
+    short work shows nothing and what is computed does not depend on it.
+
+    Parameters
+    ----------
+    verbose : int
+        -1 nothing, 0 what takes long, 1 prints every fiftieth record, 2 each.
+    """
+
+    def __init__(self, verbose: int = 0) -> None:
+        self.verbose = verbose
+        self.note = "preparing the functions"
+        self._count = 0
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Progress:
+        if self.verbose == 0:
+            self._thread = threading.Thread(target=self._watch, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def observe(self, record: Record) -> None:
+        """Take note of a record of the search."""
+        self._count += 1
+        self.note = f"start {record.start}, record {self._count}: {record.n_active} functions, {record.objective:.4f}"
+        if self.verbose > 1 or (self.verbose == 1 and self._count % 50 == 0):
+            print(
+                f"start {record.start}  {record.move:<10}  functions {record.n_active:4d}  "
+                f"objective {record.objective:.4f}"
+            )
+
+    def _watch(self) -> None:
+        if self._ended.wait(_PATIENCE):
+            return
+        if sys.stderr is not None and sys.stderr.isatty():
+            self._on_terminal()
+        else:
+            self._in_log()
+
+    def _on_terminal(self) -> None:
+        from rich.console import Console
+
+        begun = time.monotonic() - _PATIENCE
+        with Console(stderr=True, highlight=False).status(self.note) as line:
+            while not self._ended.wait(_EVERY):
+                line.update(f"{self.note} ({time.monotonic() - begun:.0f} s)")
+
+    def _in_log(self) -> None:
+        begun, pause = time.monotonic() - _PATIENCE, _FIRST_LOG
+        while True:
+            _LOG.info("%s (%.0f s)", self.note, time.monotonic() - begun)
+            if self._ended.wait(pause):
+                return
+            pause *= _LOG_GROWTH
+
+
+def silent_where_watched(verbose: int, callback: Any) -> int:
+    """Level of a progress that leaves the terminal to whoever watches the search already."""
+    return -1 if verbose == 0 and callback is not None else verbose

@@ -1,0 +1,247 @@
+"""Regression on rows that come a chunk at a time: their sufficient statistics are kept, and no row."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import validate_data
+
+from sparsebayes.basis import Basis, Bias, Functions, Linear, Polynomial
+from sparsebayes.basis.kernels import Kernel
+from sparsebayes.chunks import Chunk, as_chunks, sample_rows
+from sparsebayes.design import Reduction
+from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.estimators.inputs import DictionaryInputs
+from sparsebayes.estimators.progress import Progress
+from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
+from sparsebayes.estimators.rows import row_blocks
+from sparsebayes.estimators.task import Task
+from sparsebayes.estimators.validation import (
+    LIKELIHOODS,
+    check_magnitude,
+    check_noise,
+    check_positive,
+    check_relative_noise,
+    check_weights,
+    choose,
+    resolve_solver,
+)
+
+Array = NDArray[np.float64]
+
+# Rows among which a number of centres is chosen.
+_SAMPLE = 20_000
+# Inner products of more functions than this would take more memory and time than passes over the rows.
+_MOST_FUNCTIONS = 4000
+
+
+class ChunkedRegression(DictionaryInputs):
+    """What a regressor with a fixed dictionary can do without ever holding all rows."""
+
+    likelihood: str
+    noise_variance: float | ArrayLike | None
+    shared_support: bool
+    _reduction: Reduction
+    _dictionary: Functions | None
+    _single: bool
+
+    @abstractmethod
+    def _store(self, fit: RegressionFit, *, single: bool) -> None:
+        """Keep what was learned."""
+
+    def _fit_chunks(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> bool:
+        """Fit where X is a source of chunks, or a memory-mapped file with far more rows than there are functions.
+
+        Returns
+        -------
+        bool
+            Whether it was; X is then something to be held.
+        """
+        chunks = as_chunks(X, y, sample_weight)
+        mapped = isinstance(X, np.memmap)
+        if chunks is None or (mapped and not self._pays(X.shape)):
+            return False
+        if not mapped:
+            _check_fixed(self.basis, chunks.again)
+        self._forget()
+        with self._watch() as progress:
+            progress.note = "reading the rows"
+            sample = sample_rows(chunks, _SAMPLE) if _chooses(self.basis) else None
+            for chunk in chunks:
+                self._read(chunk, sample)
+            if "_reduction" not in vars(self):
+                raise ValueError("X gave no chunks: expected at least one row")
+            self._learn(progress)
+        return True
+
+    @available_if(lambda self: _available(self.basis))
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Add rows to those of earlier calls, and fit all of them.
+
+        Only inner products are kept, yet after any number of calls the model is that of one ``fit`` on all rows.  The
+        dictionary must be fixed: columns of X, polynomials, kernels with given centres (a number of centres is chosen
+        among the first rows).  A fit on arrays begins anew.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Further inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Their weights.
+        """
+        if "_reduction" not in vars(self):
+            self._forget()
+        with self._watch() as progress:
+            self._read(Chunk(X, y, sample_weight), None)
+            self._learn(progress)
+        return self
+
+    def _pays(self, shape: tuple[int, ...]) -> bool:
+        """Whether the inner products of the functions are far fewer than their values on all rows."""
+        if len(shape) != 2 or (self.basis is not None and not (_fixed(self.basis) or _chooses(self.basis))):
+            return False
+        count = shape[1] if self.basis is None else _count(self.basis, shape[1])
+        return count <= min(_MOST_FUNCTIONS, shape[0])
+
+    def _checked(self, chunk: Chunk, first: bool) -> tuple[Any, Array]:
+        """Inputs and targets of a chunk, validated; the targets as a matrix."""
+        checked: Any = validate_data(
+            self, chunk.X, chunk.y, reset=first, dtype=np.float64, multi_output=True, y_numeric=True
+        )
+        X, y = checked
+        check_magnitude("X", X)
+        matrix = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        check_magnitude("y", matrix)
+        if first:
+            self._single = np.ndim(y) == 1
+        return X, matrix
+
+    def _read(self, chunk: Chunk, sample: Any) -> None:
+        """Add the rows of one chunk to the statistics; the first one also fixes the functions."""
+        first = "_reduction" not in vars(self)
+        X, matrix = self._checked(chunk, first)
+        if first:
+            self._make_basis(X, np.ones(len(X)))
+            self._dictionary = (
+                None
+                if self.basis is None
+                else self.basis.bind(X if sample is None else sample, random_state=self.random_state)
+            )
+            count = X.shape[1] if self._dictionary is None else len(self._dictionary)
+            # Taking off one of the targets leaves constant ones exactly zero, and others with all their digits.
+            shift = matrix[0] if self.fit_intercept else np.zeros(matrix.shape[1])
+            self._reduction = Reduction.empty(count + self.fit_intercept, shift.copy())
+        if matrix.shape[1] != len(self._reduction.shift):
+            raise ValueError(f"y has {matrix.shape[1]} targets; the rows before had {len(self._reduction.shift)}")
+        if chunk.weight is not None and not np.any(np.asarray(chunk.weight)):
+            return
+        weights = check_weights(chunk.weight, len(X))
+        for rows in row_blocks(len(X), self._reduction.block):
+            used = weights[rows] > 0.0
+            values = self._functions_on(X[rows][used])
+            self._reduction = self._reduction.add(values, matrix[rows][used], weights[rows][used])
+
+    def _functions_on(self, X: Array) -> Array:
+        values = X if self._dictionary is None else self._dictionary.evaluate(X)
+        return np.column_stack([values, np.ones(len(X))]) if self.fit_intercept else values
+
+    def _learn(self, progress: Progress) -> None:
+        """Fit what the statistics say of all rows so far."""
+        choose("likelihood", self.likelihood, LIKELIHOODS)
+        check_positive("tol", self.tol)
+        check_positive("max_iter", self.max_iter, integer=True)
+        solver = resolve_solver(self.solver)
+        solver.check()
+        if solver.candidates is not None:
+            raise ValueError("candidates: functions cannot be generated where the rows are not kept")
+        rows = self._reduction
+        if rows.n_rows == 0:
+            raise ValueError("sample_weight is zero on every row so far: at least one row must have a positive weight")
+        dictionary = Dictionary.of_reduction(rows, self._dictionary, self.basis, fit_intercept=self.fit_intercept)
+        scale = np.sqrt(len(rows.factor) / rows.total)
+        mean = np.zeros(len(rows.shift)) if dictionary.bias is None else rows.mean(dictionary.bias)
+        centred = rows.targets if dictionary.bias is None else rows.targets - np.outer(rows.functions[:, -1], mean)
+        noise = check_noise(self.noise_variance, centred.shape[1])
+        check_relative_noise(noise, np.sum(centred**2, axis=0) / rows.total)
+        targets = Targets(scale * centred, noise, self.shared_support, offset=rows.shift + mean)
+        task = Task(
+            np.empty((0, self.n_features_in_)),
+            np.full(len(rows.factor), rows.total / len(rows.factor)),
+            self.fit_intercept,
+            solver,
+            self.tol,
+            self.max_iter,
+            self.random_state,
+            progress,
+            self._open_checkpoint(solver, rows.factor),
+        )
+        fit = fit_regression(task, targets, dictionary)
+        self._store(fit, single=self._single)
+        self._store_relevance(fit.dictionary, fit.kept.relevance, np.arange(0))
+
+
+def _terms(basis: Basis | None) -> tuple[Basis, ...]:
+    return () if basis is None else basis._terms()
+
+
+def _fixed(basis: Basis | None) -> bool:
+    """Whether the functions depend on no row."""
+    return all(
+        isinstance(term, Bias | Linear | Polynomial)
+        or (isinstance(term, Kernel) and term.centres is not None and not isinstance(term.centres, Integral))
+        for term in _terms(basis)
+    )
+
+
+def _chooses(basis: Basis | None) -> bool:
+    """Whether a number of centres is to be chosen among the rows, and nothing else depends on them."""
+    chosen = [isinstance(term, Kernel) and isinstance(term.centres, Integral) for term in _terms(basis)]
+    others = [term for term, is_chosen in zip(_terms(basis), chosen, strict=True) if not is_chosen]
+    return any(chosen) and all(_fixed(term) for term in others)
+
+
+def _count(basis: Basis, n_features: int) -> int:
+    """Number of functions, without binding those whose centres are yet to be chosen."""
+    count = 0
+    for term in _terms(basis):
+        if isinstance(term, Kernel) and isinstance(term.centres, Integral):
+            count += int(term.centres)
+        else:
+            count += len(term.bind(np.zeros((1, n_features))))
+    return count
+
+
+def _need_fixed(basis: Basis | None) -> str | None:
+    """What is wrong with functions that depend on all rows; None where they do not."""
+    if _fixed(basis) or _chooses(basis):
+        return None
+    return (
+        f"basis={basis!r}: rows that are read in chunks need functions that do not depend on all of them; give "
+        "kernels their centres, as an array or as a number, or use basis=None for the columns of X"
+    )
+
+
+def _available(basis: Basis | None) -> bool:
+    """Whether there is a ``partial_fit``; scikit-learn's tools ask for it by ``hasattr``."""
+    wrong = _need_fixed(basis)
+    if wrong is not None:
+        raise AttributeError(wrong)
+    return True
+
+
+def _check_fixed(basis: Basis | None, again: bool) -> None:
+    wrong = _need_fixed(basis)
+    if wrong is not None:
+        raise ValueError(wrong)
+    if _chooses(basis) and not again:
+        raise ValueError(
+            "X can be read only once, and centres are to be chosen among its rows first: pass a list of chunks, a "
+            "function that returns a generator, or the centres as an array"
+        )

@@ -1,0 +1,191 @@
+"""Rows that come in chunks lead to the same model as rows that are held."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sparsebayes import SparseBayesClassifier, SparseBayesRegressor, datasets, load, save
+from sparsebayes.basis import RBF, Bias, Heaviside, Linear, Polynomial
+from sparsebayes.chunks import ArrayChunks, IterableChunks, ParquetChunks, sample_rows
+from sparsebayes.design import MappedDesign, Reduction
+from sparsebayes.testing.design import DesignConformance
+
+WEIGHTS = np.array([1.0, 0.0, -2.0, 0.0, 0.5, 0.0])
+
+
+def rows(n=700, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 6))
+    return X, 3.0 + X @ WEIGHTS + 0.1 * rng.standard_normal(n), rng.integers(0, 3, n).astype(float)
+
+
+def cut(*arrays, size=150):
+    return [tuple(a[k : k + size] for a in arrays) for k in range(0, len(arrays[0]), size)]
+
+
+def mapped(path, array):
+    held = np.memmap(path, array.dtype, "w+", shape=array.shape)
+    held[:] = array
+    held.flush()
+    return np.memmap(path, array.dtype, "r", shape=array.shape)
+
+
+def same(one, other):
+    assert_array_equal(one.relevance_, other.relevance_)
+    assert_allclose(one.coef_, other.coef_, rtol=1e-7, atol=1e-10)
+    assert_allclose(one.intercept_, other.intercept_, rtol=1e-9)
+    assert_allclose(one.noise_variance_, other.noise_variance_, rtol=1e-8)
+    assert one.log_marginal_likelihood_ == pytest.approx(other.log_marginal_likelihood_, rel=1e-10)
+    assert one.status_ == other.status_
+
+
+class TestMapped(DesignConformance):
+    def make(self, Phi):
+        return MappedDesign(Phi, max_bytes=1000)
+
+
+BASES = {
+    "columns": None,
+    "polynomial": Bias() + Linear() + Polynomial(2),
+    "given centres": RBF(3.0, centres=np.random.default_rng(5).standard_normal((20, 6))),
+    "number of centres": Linear() + RBF(3.0, centres=15),
+}
+
+
+@pytest.mark.parametrize("basis", BASES.values(), ids=BASES)
+@pytest.mark.parametrize("settings", [{}, {"fit_intercept": False}, {"noise_variance": 0.02}])
+def test_chunks_lead_to_the_model_of_all_rows(basis, settings):
+    X, y, w = rows()
+    whole = SparseBayesRegressor(basis, **settings).fit(X[w > 0], y[w > 0], w[w > 0])
+    chunks = cut(X[w > 0], y[w > 0], w[w > 0])
+    same(SparseBayesRegressor(basis, **settings).fit(chunks), whole)
+    same(SparseBayesRegressor(basis, **settings).fit(lambda: iter(chunks)), whole)
+
+
+def test_partial_fits_lead_to_the_model_of_all_rows():
+    X, y, w = rows()
+    whole, parts = SparseBayesRegressor().fit(X, y, w), SparseBayesRegressor()
+    for part in cut(X, y, w):
+        assert parts.partial_fit(*part).predict(X).shape == (len(X),)
+    same(parts, whole)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_several_targets(shared):
+    X, y, _ = rows()
+    Y = np.column_stack([y, 10.0 * y + X[:, 1]])
+    same(
+        SparseBayesRegressor(shared_support=shared).fit(cut(X, Y)),
+        SparseBayesRegressor(shared_support=shared).fit(X, Y),
+    )
+
+
+def test_partial_fits_go_on_after_a_model_file(tmp_path):
+    X, y, _ = rows()
+    basis = RBF(3.0, centres=X[:15])
+    begun = SparseBayesRegressor(basis).partial_fit(X[:300], y[:300])
+    save(begun, tmp_path / "begun.model")
+    same(load(tmp_path / "begun.model").partial_fit(X[300:], y[300:]), SparseBayesRegressor(basis).fit(X, y))
+
+
+def test_a_fit_on_arrays_begins_anew():
+    X, y, _ = rows()
+    model = SparseBayesRegressor().partial_fit(X[:300], -y[:300])
+    same(model.fit(X, y).partial_fit(X, y), SparseBayesRegressor().fit(X, y))
+
+
+def test_constant_targets_and_copies_of_columns():
+    X, y, _ = rows()
+    constant = SparseBayesRegressor().fit(cut(X, np.full(len(X), 7.3)))
+    assert constant.status_.name == "CONSTANT"
+    assert constant.intercept_ == 7.3
+    twice = np.column_stack([X, X[:, 0], X[:, 2]])
+    same(SparseBayesRegressor().fit(cut(twice, y)), SparseBayesRegressor().fit(twice, y))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
+def test_memory_mapped_rows(tmp_path, dtype):
+    X, y, _ = rows()
+    X = (10 * X).astype(dtype)
+    held = mapped(tmp_path / "X", X)
+    for basis in (None, RBF(30.0, centres=12)):
+        same(SparseBayesRegressor(basis).fit(held, y), SparseBayesRegressor(basis).fit(X, y))
+    labels = y > 3
+    one, other = SparseBayesClassifier().fit(held, labels), SparseBayesClassifier().fit(X, labels)
+    assert_array_equal(one.relevance_, other.relevance_)
+    assert_allclose(one.predict_proba(held), other.predict_proba(X), rtol=1e-6)
+
+
+def test_memory_mapped_columns_that_outnumber_the_rows(tmp_path):
+    X, y, _ = datasets.make_spikes(60, 150, 4, noise=0.01, random_state=0)
+    same(SparseBayesRegressor().fit(mapped(tmp_path / "X", X), y), SparseBayesRegressor().fit(X, y))
+
+
+def test_bad_memory_mapped_rows_are_refused(tmp_path):
+    X, y, _ = rows(100)
+    X[70, 3] = np.nan
+    for estimator in (SparseBayesRegressor(), SparseBayesClassifier()):
+        with pytest.raises(ValueError, match="NaN"):
+            estimator.fit(mapped(tmp_path / "X", X), y > 3 if "Classifier" in type(estimator).__name__ else y)
+
+
+def test_parquet_files(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, y, w = rows()
+    columns = {f"x{j}": X[:, j] for j in range(6)} | {"price": y, "weight": w}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=100)
+    whole = SparseBayesRegressor().fit(X, y, w)
+    chunks = ParquetChunks(tmp_path / "a.parquet", target="price", weight="weight", rows=64)
+    same(SparseBayesRegressor().fit(chunks), whole)
+    half = [tmp_path / "b.parquet", tmp_path / "c.parquet"]
+    for path, part in zip(half, (slice(0, 350), slice(350, None)), strict=True):
+        pq.write_table(pa.table({k: v[part] for k, v in columns.items()} | {"id": ["a"] * 350}), path)
+    named = [f"x{j}" for j in range(6)]
+    same(SparseBayesRegressor().fit(ParquetChunks(half, target="price", columns=named, weight="weight")), whole)
+    with pytest.raises(ValueError, match=r"'id'.*not numbers"):
+        list(ParquetChunks(half, target="price"))
+    with pytest.raises(ValueError, match="no column"):
+        list(ParquetChunks(half, target="cost"))
+
+
+@pytest.mark.parametrize("basis", [RBF(2.0), Heaviside(), Linear() + RBF(1.0)])
+def test_functions_at_every_row_need_all_rows(basis):
+    X, y, _ = rows(50)
+    with pytest.raises(ValueError, match="give kernels their centres"):
+        SparseBayesRegressor(basis).fit(cut(X, y))
+    assert not hasattr(SparseBayesRegressor(basis), "partial_fit")
+
+
+def test_what_chunks_cannot_be():
+    X, y, _ = rows(50)
+    with pytest.raises(ValueError, match="read only once"):
+        SparseBayesRegressor(RBF(2.0, centres=5)).fit(iter(cut(X, y)))
+    with pytest.raises(ValueError, match=r"expected a tuple \(X, y\)"):
+        SparseBayesRegressor().fit(lambda: iter([X]))
+    with pytest.raises(ValueError, match="no chunks"):
+        SparseBayesRegressor().fit(iter(()))
+    with pytest.raises(ValueError, match="features"):
+        SparseBayesRegressor().fit([(X, y), (X[:, :3], y)])
+    with pytest.raises(ValueError, match="targets"):
+        SparseBayesRegressor().fit([(X, y), (X, np.column_stack([y, y]))])
+    with pytest.raises(ValueError, match="one common number"):
+        ArrayChunks(X, y[:-1])
+
+
+def test_a_sample_is_spread_over_all_rows():
+    X = np.arange(1000.0)[:, None]
+    sample = sample_rows(IterableChunks(cut(X, X, size=77)), 100)[:, 0]
+    assert 50 <= len(sample) <= 100
+    assert len(np.unique(np.diff(sample))) == 1
+    assert_array_equal(sample_rows(IterableChunks(cut(X, X, size=77)), 1000), X)
+
+
+def test_a_reduction_has_the_inner_products_of_all_rows():
+    X, y, w = rows()
+    reduced = Reduction.empty(6, np.array([1.0]))
+    for part in cut(X, y[:, None], w, size=5):
+        reduced = reduced.add(*part)
+    everything = np.column_stack([X, y - 1.0])
+    assert reduced.factor.shape == (7, 7)
+    assert_allclose(reduced.factor.T @ reduced.factor, everything.T @ (w[:, None] * everything), rtol=1e-12, atol=1e-10)
+    assert reduced.total == w.sum()

@@ -1,0 +1,244 @@
+"""Fits that take long: progress, Ctrl-C, checkpoints; and what large dictionaries may be held in."""
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsebayes import RVC, RVR, Sequential, SparseBayesRegressor, datasets, load, save
+from sparsebayes.basis import RBF
+from sparsebayes.design import CompressedDesign, DenseDesign
+from sparsebayes.estimators import progress
+from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.estimators.progress import Progress
+from sparsebayes.inference import Record, Status
+
+WIDTH = 2.5
+
+
+def sinc(n=900):
+    return datasets.make_sinc2d(n, noise=0.1, random_state=0)
+
+
+def stop_after(count):
+    seen = []
+
+    def callback(record, active):
+        seen.append(record)
+        return len(seen) >= count
+
+    return Sequential(callback=callback)
+
+
+# -- Ctrl-C ------------------------------------------------------------------------------------------------
+
+INTERRUPTED_FIT = """
+import sys, warnings
+import numpy as np
+from sparsebayes import RVR, Sequential, datasets
+
+warnings.simplefilter("ignore")
+X, y = datasets.make_sinc2d(900, noise=0.1, random_state=0)
+
+def callback(record, active):
+    if record.n_active == 3:
+        print("searching", flush=True)
+        sys.stdin.readline()
+
+model = RVR(gamma=0.16, compression=False, solver=Sequential(callback=callback)).fit(X, y)
+print(model.status_.name, len(model.relevance_), np.isfinite(model.predict(X)).all(), flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of other systems")
+def test_ctrl_c_leaves_the_last_complete_state():
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED_FIT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout.readline().strip() == "searching"
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)  # the signal reaches the process while it waits for the line
+        out, _ = process.communicate("\n", timeout=60)
+    finally:
+        process.kill()
+    status, kept, finite = out.split()
+    assert (status, finite) == ("INTERRUPTED", "True")
+    assert 1 <= int(kept) <= 5
+    assert process.returncode == 0
+
+
+def test_a_handler_of_the_callers_own_stays_in_place():
+    def own(number, frame):
+        raise AssertionError
+
+    before = signal.signal(signal.SIGINT, own)
+    try:
+        RVR(gamma=1.0).fit(*datasets.make_sinc(30, random_state=0))
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("records", [4, 40, 90])
+def test_a_regression_goes_on_to_the_same_answer(tmp_path, records):
+    X, y = sinc()
+    path = tmp_path / "search.json"
+    whole = RVR(gamma=1 / WIDTH**2).fit(X, y)
+    model = RVR(gamma=1 / WIDTH**2, checkpoint=str(path), solver=stop_after(records))
+    with pytest.warns(ConvergenceWarning):
+        assert model.fit(X, y).status_ is Status.INTERRUPTED
+    assert path.exists()
+    model.set_params(solver__callback=None).fit(X, y)
+    assert_array_equal(model.relevance_, whole.relevance_)
+    assert model.log_marginal_likelihood_ == pytest.approx(whole.log_marginal_likelihood_, rel=1e-10)
+    assert [r.move for r in model.history_] == [r.move for r in whole.history_]
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("multi_class", ["softmax", "ovr"])
+def test_a_classification_goes_on_to_the_same_answer(tmp_path, multi_class):
+    X, y = datasets.load("iris", return_X_y=True)
+    X, y = X[::3], y[::3]
+    settings = {"gamma": 0.5, "multi_class": multi_class, "checkpoint": str(tmp_path / "search.json")}
+    whole = RVC(gamma=0.5, multi_class=multi_class).fit(X, y)
+    model = RVC(solver=stop_after(3), **settings)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    model.set_params(solver__callback=None).fit(X, y)
+    assert_array_equal(model.relevance_, whole.relevance_)
+    assert_allclose(model.coef_, whole.coef_, rtol=1e-6, atol=1e-8)
+
+
+def test_a_search_that_ran_out_of_moves_goes_on_with_more(tmp_path):
+    X, y = sinc(400)
+    path = tmp_path / "search.json"
+    model = RVR(gamma=1 / WIDTH**2, checkpoint=str(path), max_iter=20)
+    with pytest.warns(ConvergenceWarning):
+        assert model.fit(X, y).status_ is Status.MAX_ITER
+    model.set_params(max_iter=10_000).fit(X, y)
+    assert_array_equal(model.relevance_, RVR(gamma=1 / WIDTH**2).fit(X, y).relevance_)
+
+
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
+    X, y = sinc(400)
+    path = tmp_path / "search.json"
+    model = RVR(gamma=1 / WIDTH**2, checkpoint=str(path), solver=stop_after(5))
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="other data"):
+        model.fit(X, y + 1)
+    with pytest.raises(ValueError, match="other settings"):
+        model.set_params(gamma=1.0).fit(X, y)
+    path.write_text("{}")
+    with pytest.raises(ValueError, match="remove the file"):
+        model.fit(X, y)
+
+
+def test_a_checkpoint_is_plain_data(tmp_path):
+    X, y = sinc(400)
+    path = tmp_path / "search.json"
+    with pytest.warns(ConvergenceWarning):
+        RVR(gamma=1 / WIDTH**2, checkpoint=str(path), solver=stop_after(5)).fit(X, y)
+    assert json.loads(path.read_text())["format"] == "sparsebayes-checkpoint"
+
+
+# -- progress ----------------------------------------------------------------------------------------------
+
+
+def record():
+    return Record(0, "add", 3, 1, -5.0, -5.0, 4, 0.1)
+
+
+def test_short_work_says_nothing(caplog, capfd):
+    with caplog.at_level(logging.INFO, "sparsebayes"), Progress() as shown:
+        shown.observe(record())
+    assert not caplog.records
+    assert capfd.readouterr() == ("", "")
+
+
+def test_long_work_is_logged_where_there_is_no_terminal(caplog, monkeypatch):
+    monkeypatch.setattr(progress, "_PATIENCE", 0.01)
+    with caplog.at_level(logging.INFO, "sparsebayes"), Progress() as shown:
+        shown.observe(record())
+        deadline = time.monotonic() + 10
+        while not caplog.records and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert "4 functions" in caplog.text
+
+
+def test_nothing_is_shown_on_request(caplog, monkeypatch):
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    with caplog.at_level(logging.INFO, "sparsebayes"), Progress(-1) as shown:
+        shown.observe(record())
+        time.sleep(0.05)
+    assert not caplog.records
+
+
+# -- storage -----------------------------------------------------------------------------------------------
+
+
+def test_compression_is_off_with_one_argument():
+    X, y = sinc(800)
+    basis = RBF(WIDTH)
+    assert isinstance(Dictionary.build(X, basis, fit_intercept=True).stand_in, CompressedDesign)
+    assert Dictionary.build(X, basis, fit_intercept=True, compress=False).stand_in is None
+    on, off = (RVR(gamma=1 / WIDTH**2, compression=c).fit(X, y) for c in ("auto", False))
+    # Not the same path, so perhaps not the same maximum: the evidences are those of two good models.
+    per_function = 0.01 * len(on.relevance_)
+    assert on.log_marginal_likelihood_ > off.log_marginal_likelihood_ - max(1.0, per_function)
+
+
+def test_compression_and_storage_are_parameters_like_any_other(tmp_path):
+    X, y = sinc(100)
+    model = RVR(gamma=0.16, compression=False, storage="float32")
+    assert clone(model).get_params() == model.get_params()
+    save(model.fit(X, y), tmp_path / "a.model")
+    assert load(tmp_path / "a.model").compression is False
+    for name, value in (("compression", True), ("compression", "on"), ("storage", "float16")):
+        with pytest.raises(ValueError, match=name):
+            RVR(**{name: value}).fit(X, y)
+
+
+def test_single_precision_keeps_the_support():
+    X, y, _ = datasets.make_spikes(120, 60, 5, noise=0.01, random_state=0)
+    double, single = (SparseBayesRegressor(storage=s).fit(X, y) for s in ("float64", "float32"))
+    assert_array_equal(double.relevance_, single.relevance_)
+    assert_allclose(double.coef_, single.coef_, atol=1e-6)
+    held = Dictionary.build(X.astype(np.float32), None, fit_intercept=False, single=True).design
+    assert isinstance(held, DenseDesign)
+    assert held._Phi.dtype == np.float32
+    assert held.columns([0]).dtype == np.float64
+
+
+def test_single_precision_of_a_kernel_is_close():
+    X, y = sinc(300)
+    settings = {"gamma": 1 / WIDTH**2, "compression": False, "noise_variance": 0.01}
+    double, single = (RVR(storage=s, **settings).fit(X, y) for s in ("float64", "float32"))
+    assert_allclose(double.predict(X), single.predict(X), atol=5e-3)
+
+
+# -- prediction --------------------------------------------------------------------------------------------
+
+
+def test_many_rows_are_predicted_as_few_are():
+    X, y = sinc(200)
+    Z = np.random.default_rng(0).uniform(-10, 10, (20_001, 2))
+    model = RVR(gamma=1 / WIDTH**2).fit(X, y)
+    mean, std = model.predict(Z, return_std=True)
+    few = model.predict(Z[12_345:12_350], return_std=True)
+    assert_allclose(mean[12_345:12_350], few[0], rtol=1e-12)
+    assert_allclose(std[12_345:12_350], few[1], rtol=1e-12)
+    classifier = RVC(gamma=1.0).fit(X, y > 0.2)
+    assert_allclose(classifier.predict_proba(Z)[-3:], classifier.predict_proba(Z[-3:]), rtol=1e-12)
