@@ -93,7 +93,8 @@ class SupportVectors(Contestant):
         """With the problem's kernel."""
         from sklearn.svm import SVC, SVR
 
-        return (SVC if problem.classes else SVR)(C=1.0, gamma=problem.gamma or "scale")
+        gamma: Any = problem.gamma or "scale"
+        return (SVC if problem.classes else SVR)(C=1.0, gamma=gamma)
 
     def vectors(self, est: Any) -> int:
         """Support vectors."""
