@@ -167,7 +167,7 @@ def as_chunks(X: Any, y: Any, weight: Any = None) -> Chunks | None:
         return None
     if isinstance(X, Chunks):
         return X
-    lazily = callable(X) or isinstance(X, Iterator)
+    lazily = (callable(X) and not hasattr(X, "shape")) or isinstance(X, Iterator)  # a linear operator is callable
     if lazily or (isinstance(X, list) and X and all(isinstance(item, tuple) for item in X)):
         source: Any = X
         return IterableChunks(source)
