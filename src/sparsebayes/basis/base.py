@@ -8,7 +8,7 @@ anywhere, restricted to those that the evidence kept, and written down as plain 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -122,6 +122,11 @@ class Functions(ABC):
         """The magnitudes that they share and that can be learned."""
         return ()
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What ``set_params`` of their basis would need to be given."""
+        return {}
+
     def with_parameters(self, values: Floats) -> Functions:
         """Return the same functions, at the same centres, with other magnitudes."""
         return self
@@ -214,13 +219,18 @@ class Joined(Functions):
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters of all parts, called as the terms of a :class:`Sum` are."""
+        return tuple(p.prefixed(term) for term, part in self._named() for p in part.parameters)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What ``set_params`` of their basis would need to be given."""
+        return {f"{term}__{name}": value for term, part in self._named() for name, value in part.settings.items()}
+
+    def _named(self) -> Iterator[tuple[str, Functions]]:
         count: dict[str, int] = {}
-        found: list[Parameter] = []
         for part in self.parts:
             count[part.kind] = count.get(part.kind, 0) + 1
-            term = part.kind if count[part.kind] == 1 else f"{part.kind}_{count[part.kind]}"
-            found.extend(p.prefixed(term) for p in part.parameters)
-        return tuple(found)
+            yield part.kind if count[part.kind] == 1 else f"{part.kind}_{count[part.kind]}", part
 
     def _shares(self) -> list[slice]:
         """Where the parameters of each part are."""

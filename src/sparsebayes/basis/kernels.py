@@ -90,6 +90,11 @@ class KernelFunctions(Functions):
         """The magnitudes of the kernel that can be learned."""
         return tuple(self._kernel.magnitudes(self.n_features)) if isinstance(self._kernel, Learnable) else ()
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What ``set_params`` of the kernel would need to be given."""
+        return self._kernel._parameters(self.n_features) if isinstance(self._kernel, Learnable) else {}
+
     def with_parameters(self, values: Floats) -> KernelFunctions:
         """Return the same functions, at the same centres, with other magnitudes."""
         if not isinstance(self._kernel, Learnable):

@@ -90,15 +90,3 @@ def scale_parameters(name: str, value: Any, length: int) -> list[Parameter]:
     if array.ndim == 0:
         return [Parameter(name, float(array), None, length)]
     return [Parameter(f"{name}[{j}]", float(v), j, length) for j, v in enumerate(array)]
-
-
-def settings(parameters: Sequence[Parameter]) -> dict[str, float | list[float]]:
-    """The parameters as keyword arguments of ``set_params``, but for their signs."""
-    found: dict[str, Any] = {}
-    for parameter in parameters:
-        name, bracket, _ = parameter.name.partition("[")
-        if bracket:
-            found.setdefault(name, []).append(parameter.value)
-        else:
-            found[name] = parameter.value
-    return found

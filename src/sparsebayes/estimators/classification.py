@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.basis import Basis
 from sparsebayes.estimators.dictionary import Dictionary, Kept
+from sparsebayes.estimators.learning import Learned, learn_kernel
 from sparsebayes.estimators.task import Task, warn_unconverged
-from sparsebayes.inference import Result
+from sparsebayes.inference import ParameterStatus, Result
 from sparsebayes.inference.laplace import LaplaceProblem
 from sparsebayes.inference.run import run
 from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
@@ -31,6 +33,9 @@ class ClassificationFit:
     alpha: Array
     weights: Array
     results: list[Result]
+    dictionary: Dictionary
+    kernel: Basis | None = None
+    parameters: dict[str, ParameterStatus] | None = None
 
 
 def fit_classification(
@@ -39,14 +44,21 @@ def fit_classification(
     """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest."""
     if task.solver.candidates is not None:
         raise ValueError("candidates: functions are generated on the way in regression only; use a basis with centres")
-    eligible = dictionary.eligible
-    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
-    results = []
-    for likelihood in _likelihoods(labels, n_classes, task.weights, joint):
-        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias)
-        results.append(run(problem, task.solver, task.settings(), task.generator()))
-    warn_unconverged([result.status for result in results])
-    return _collect(task, dictionary, results)
+    likelihoods = _likelihoods(labels, n_classes, task.weights, joint)
+
+    def make(current: Dictionary) -> list[LaplaceProblem]:
+        bias = current.constant() if task.solver.initialisation == "bias" else current.bias
+        eligible = current.eligible
+        return [LaplaceProblem(current.design, likelihood, eligible, bias) for likelihood in likelihoods]
+
+    if task.gamma is None:
+        results = [run(problem, task.solver, task.settings(), task.generator()) for problem in make(dictionary)]
+        learned = Learned(dictionary, results)
+    else:
+        learned = learn_kernel(task, dictionary, make, [task.settings() for _ in likelihoods])
+    warn_unconverged([result.status for result in learned.results])
+    fit = _collect(task, learned.dictionary, learned.results)
+    return replace(fit, kernel=learned.kernel, parameters=learned.parameters)
 
 
 def _likelihoods(labels: Index, n_classes: int, weights: Array, joint: bool) -> list[Likelihood]:
@@ -77,4 +89,4 @@ def _collect(task: Task, dictionary: Dictionary, results: list[Result]) -> Class
         posteriors.append(posterior)
         alphas.append(alpha)
         weights.append(weight)
-    return ClassificationFit(kept, posteriors, np.vstack(alphas), np.vstack(weights), results)
+    return ClassificationFit(kept, posteriors, np.vstack(alphas), np.vstack(weights), results, dictionary)

@@ -56,7 +56,8 @@ class _Classifier(ClassifierMixin, Inputs):
         task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class)
         fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
         self._store(fit)
-        self._store_relevance(dictionary, fit.kept.relevance, rows)
+        self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
+        self._store_kernel(fit.kernel, fit.parameters)
         return self
 
     def _store(self, fit: ClassificationFit) -> None:
@@ -161,6 +162,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -171,6 +173,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
+        self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose
 
@@ -209,6 +212,7 @@ class RVC(KernelInputs, _Classifier):
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -222,5 +226,6 @@ class RVC(KernelInputs, _Classifier):
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
+        self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose

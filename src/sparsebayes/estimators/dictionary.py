@@ -74,6 +74,10 @@ class Dictionary:
     def build(cls, X: Any, basis: Basis | None, *, fit_intercept: bool, random_state: Any = None) -> Dictionary:
         """Bind the basis to the training rows and add the intercept."""
         functions = None if basis is None else basis.bind(X, random_state=random_state)
+        return cls._of(X, functions, basis, fit_intercept)
+
+    @classmethod
+    def _of(cls, X: Any, functions: Functions | None, basis: Basis | None, fit_intercept: bool) -> Dictionary:
         with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
             design = as_design(X) if functions is None else _evaluate(functions, X)
             _check_range(design)
@@ -81,6 +85,10 @@ class Dictionary:
         if not fit_intercept:
             return cls(design, functions, basis, m, None)
         return cls(design.extend(_ones(design.shape[0])), functions, basis, m, m)
+
+    def with_functions(self, X: Any, functions: Functions) -> Dictionary:
+        """The dictionary with each function replaced by another of the same place."""
+        return self._of(X, functions, self.basis, self.bias is not None)
 
     @property
     def eligible(self) -> NDArray[np.bool_]:

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from sparsebayes.basis import Basis, Functions
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
-from sparsebayes.estimators.kernels import resolve_kernel
+from sparsebayes.estimators.kernels import LEARNED, resolve_kernel
 from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, resolve_solver
-from sparsebayes.inference import Solver
+from sparsebayes.estimators.validation import check_magnitude, check_positive, check_restarts, check_weights, resolve_solver
+from sparsebayes.inference import ParameterStatus, Solver
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -28,6 +28,7 @@ class Inputs(BaseEstimator, ABC):
     solver: str | Solver
     tol: float
     max_iter: int
+    n_restarts: int
     random_state: int | np.random.RandomState | None
     verbose: int
     coef_: Array
@@ -56,6 +57,7 @@ class Inputs(BaseEstimator, ABC):
         """Settings checked, rows of weight zero dropped, dictionary built: task, dictionary, targets, rows kept."""
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter, integer=True)
+        check_restarts(self.n_restarts)
         solver = resolve_solver(self.solver)
         solver.check()
         given = check_weights(sample_weight, X.shape[0])
@@ -65,8 +67,31 @@ class Inputs(BaseEstimator, ABC):
             X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
         basis = self._make_basis(X, given)
         dictionary = Dictionary.build(X, basis, fit_intercept=self.fit_intercept, random_state=self.random_state)
-        task = Task(X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
+        task = Task(
+            X,
+            weights,
+            self.fit_intercept,
+            solver,
+            self.tol,
+            self.max_iter,
+            self.random_state,
+            self.verbose,
+            self.n_restarts,
+            self._learned_gamma,
+            vars(self).get("_thread"),
+        )
         return task, dictionary, y, rows
+
+    @property
+    def _learned_gamma(self) -> str | None:
+        """How the parameters of the kernel are to be learned; None where they are given."""
+        return None
+
+    def _store_kernel(self, kernel: Basis | None, parameters: dict[str, ParameterStatus] | None) -> None:
+        """``kernel_`` and ``kernel_status_``, where parameters were learned."""
+        if parameters is not None:
+            self.kernel_ = kernel
+            self.kernel_status_ = parameters
 
     def __sklearn_is_fitted__(self) -> bool:
         return "relevance_" in vars(self)
@@ -176,6 +201,10 @@ class KernelInputs(Inputs):
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _learned_gamma(self) -> str | None:
+        return self.gamma if isinstance(self.gamma, str) and self.gamma in LEARNED else None
 
     def _make_basis(self, X: Any, weights: Array) -> Basis:
         return resolve_kernel(self.kernel, self.gamma, self.degree, self.coef0, X, weights)

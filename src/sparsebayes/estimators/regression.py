@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.basis import Basis
 from sparsebayes.estimators.dictionary import Dictionary, Kept
+from sparsebayes.estimators.learning import Learned, learn_kernel
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
-from sparsebayes.inference import Certificate, Record, Result, Status
+from sparsebayes.inference import Certificate, ParameterStatus, Record, Result, Status
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.run import run
 from sparsebayes.posterior import GaussianPosterior
@@ -47,6 +49,8 @@ class RegressionFit:
     certificates: list[Certificate]
     histories: list[list[Record]]
     n_iter: list[int]
+    kernel: Basis | None = None
+    parameters: dict[str, ParameterStatus] | None = None
 
 
 def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> RegressionFit:
@@ -64,15 +68,36 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         raise ValueError(
             "candidates: each target would generate its own functions; use shared_support=True, or one target"
         )
-    eligible = dictionary.eligible
-    fits: list[tuple[Dictionary, Result, TargetScale]] = []
-    for group in groups:
-        part = scale.part(group)
-        fixed = targets.noise_variance
-        noise = None if fixed is None else float(fixed[group[0]] / part.scale[0] ** 2)
-        fits.append((*_solve(task, dictionary, eligible, part.apply(targets.y[:, group]), noise), part))
-    warn_unconverged([result.status for _, result, _ in fits])
-    return _collect(task, fits)
+    parts = [scale.part(group) for group in groups]
+    fixed = targets.noise_variance
+    noise = [
+        None if fixed is None else float(fixed[group[0]] / part.scale[0] ** 2)
+        for group, part in zip(groups, parts, strict=True)
+    ]
+    scaled = [part.apply(targets.y[:, group]) for group, part in zip(groups, parts, strict=True)]
+    learned = None
+    if task.gamma is None:
+        eligible = dictionary.eligible
+        solved = [_solve(task, dictionary, eligible, t, level) for t, level in zip(scaled, noise, strict=True)]
+    else:
+        learned = _learn(task, dictionary, scaled, noise)
+        solved = [(learned.dictionary, result) for result in learned.results]
+    warn_unconverged([result.status for _, result in solved])
+    fit = _collect(task, [(*found, part) for found, part in zip(solved, parts, strict=True)])
+    return fit if learned is None else replace(fit, kernel=learned.kernel, parameters=learned.parameters)
+
+
+def _learn(task: Task, dictionary: Dictionary, targets: list[Array], noise: list[float | None]) -> Learned:
+    """Learn the parameters of the kernel, which independent targets share, with the rest."""
+
+    def make(current: Dictionary) -> list[GaussianProblem]:
+        bias = current.constant() if task.solver.initialisation == "bias" else current.bias
+        eligible = current.eligible
+        return [GaussianProblem(current.design, t, task.weights, eligible, bias) for t in targets]
+
+    if task.solver.candidates is not None:
+        raise ValueError(f"candidates: functions cannot be generated while gamma={task.gamma!r} changes them")
+    return learn_kernel(task, dictionary, make, [task.settings(noise_variance=level) for level in noise])
 
 
 def _solve(

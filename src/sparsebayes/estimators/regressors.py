@@ -50,6 +50,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         fit = fit_regression(task, targets, dictionary)
         self._store(fit, single=y.ndim == 1)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
+        self._store_kernel(fit.kernel, fit.parameters)
         return self
 
     def _store(self, fit: RegressionFit, *, single: bool) -> None:
@@ -146,6 +147,7 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         shared_support: bool = False,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -157,6 +159,7 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         self.shared_support = shared_support
         self.tol = tol
         self.max_iter = max_iter
+        self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose
 
@@ -194,6 +197,7 @@ class RVR(KernelInputs, _Regressor):
         shared_support: bool = False,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -208,5 +212,6 @@ class RVR(KernelInputs, _Regressor):
         self.shared_support = shared_support
         self.tol = tol
         self.max_iter = max_iter
+        self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose

@@ -12,13 +12,24 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes.inference import Record, Settings, Solver, Status
+from sparsebayes.inference.run import Warm
 
 Array = NDArray[np.float64]
 
 
+@dataclass
+class Thread:
+    """The models that one fit of a path leaves for the next to begin from."""
+
+    models: list[Warm] | None = None
+
+
 @dataclass(frozen=True)
 class Task:
-    """Training rows and settings, validated."""
+    """Training rows and settings, validated.
+
+    ``gamma`` is ``"evidence"`` or ``"ard"`` where the parameters of the kernel are to be learned.
+    """
 
     X: Any
     weights: Array
@@ -28,6 +39,9 @@ class Task:
     max_iter: int
     random_state: int | np.random.RandomState | None
     verbose: int
+    n_restarts: int = 0
+    gamma: str | None = None
+    thread: Thread | None = None
 
     def settings(self, **further: Any) -> Settings:
         """Settings of the loop; a solver's own win over the estimator's."""
@@ -44,6 +58,10 @@ class Task:
         if isinstance(seed, np.random.RandomState):
             return np.random.default_rng(seed.randint(2**31))
         return np.random.default_rng(seed)
+
+    def restarts(self) -> np.random.Generator:
+        """Randomness of restarts, the same in every fit unless a seed says otherwise."""
+        return np.random.default_rng(0) if self.random_state is None else self.generator()
 
 
 def warn_unconverged(statuses: list[Status]) -> None:

@@ -4,8 +4,8 @@ from .certificate import Certificate
 from .run import Result, Settings
 from .sequential import Sequential
 from .solver import Solver
-from .status import Record, Status
+from .status import ParameterStatus, Record, Status
 
 SOLVERS: dict[str, type[Solver]] = {"sequential": Sequential}
 
-__all__ = ["SOLVERS", "Certificate", "Record", "Result", "Sequential", "Settings", "Solver", "Status"]
+__all__ = ["SOLVERS", "Certificate", "ParameterStatus", "Record", "Result", "Sequential", "Settings", "Solver", "Status"]

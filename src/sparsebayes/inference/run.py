@@ -11,6 +11,7 @@ from threadpoolctl import ThreadpoolController
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.certificate import Certificate, certify
+from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive, LaplaceProblem
 from sparsebayes.inference.noise import noise_floor
@@ -38,6 +39,8 @@ class Settings:
         ``grow(kept, rng)`` gives the problem with generated functions added to its dictionary.
     observe : callable, optional
         Called with every record.
+    warm : Warm, optional
+        Begin from this model, and make no further starts.
     """
 
     tol: float
@@ -45,6 +48,16 @@ class Settings:
     noise_variance: float | None = None
     grow: Callable[[list[int], np.random.Generator], Problem] | None = None
     observe: Callable[[Record], None] | None = None
+    warm: Warm | None = None
+
+
+@dataclass(frozen=True)
+class Warm:
+    """A model to begin from: functions, precisions and inverse noise variance; without functions, an empty one."""
+
+    indices: list[int]
+    alpha: Array
+    beta: float
 
 
 @dataclass(frozen=True)
@@ -121,11 +134,16 @@ class _Run:
 
     def _begin(self, problem: Problem | LaplaceProblem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
+        warm = self.settings.warm
         if isinstance(problem, LaplaceProblem):
-            return LaplaceActive(problem), False, Status.CONVERGED
+            known = LaplaceActive(problem) if warm is None else LaplaceActive.from_model(problem, warm.indices, warm.alpha)
+            return known, False, Status.CONVERGED
         fixed = self.settings.noise_variance
         if problem.mean_square == 0.0:
             return ActiveSet(problem, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
+        if warm is not None and warm.indices:
+            model = ActiveSet.from_model(problem, warm.indices, warm.alpha, warm.beta)
+            return model, fixed is None, Status.CONVERGED
         return ActiveSet(problem, 1.0 / (fixed or FIRST_NOISE * problem.mean_square)), fixed is None, Status.CONVERGED
 
     # -- starts --------------------------------------------------------------------------------------------
@@ -133,7 +151,7 @@ class _Run:
     def _search(self) -> Status:
         try:
             self._climb(self.best)
-            if self.best.state.learn_noise:
+            if self.best.state.learn_noise and self.settings.warm is None:
                 number = self._lower_noise_starts()
                 if number is not None:
                     self._fresh_start(number + 1)

@@ -1,0 +1,176 @@
+"""Kernel parameters of an estimator by evidence: what is learned, where it begins, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from sparsebayes.basis import Basis, Functions, Parameter
+from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.estimators.task import Task
+from sparsebayes.inference import ParameterStatus, Result, Settings, Status
+from sparsebayes.inference.kernel_parameters import LogNormal
+from sparsebayes.inference.learning import Chain, Learner, Problems
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# Standard deviation of the prior of a log parameter: a factor of twenty is one standard deviation.
+_WIDTH = 3.0
+# One length for all inputs is expected near that of scikit-learn's gamma="scale"; a length for one input, where the
+# functions hardly vary along it, so that an input is irrelevant unless the evidence says otherwise.
+_IRRELEVANT = 30.0
+# Lengths between these multiples of the extent of an input make a difference.
+_SHORTEST, _LONGEST = 1e-4, 1e3
+# A number without units may move by a factor of a thousand either way.
+_ENDS = np.array([-7.0, 7.0])
+# An input is off where the functions vary by a hundredth along its whole extent.
+_OFF = 10.0
+# A parameter is arbitrary where moving it by a factor of e either way changes the evidence by less.
+_FLAT = 1e-3
+# Standard deviation of the log parameters of restarts about the first start.
+_JITTER = 1.0
+
+
+@dataclass(frozen=True)
+class Family:
+    """The dictionary of an estimator as a function of the log parameters of its kernels."""
+
+    X: Array
+    dictionary: Dictionary
+    functions: Functions
+    make: Callable[[Dictionary], Problems]
+
+    def at(self, log_theta: Array) -> Functions:
+        """The functions at these parameters."""
+        return self.functions.with_parameters(np.exp(log_theta))
+
+    def columns(self, log_theta: Array, idx: Index) -> Array:
+        """Columns of the dictionary; the intercept's is constant."""
+        values, kernel = np.ones((self.X.shape[0], len(idx))), idx != self.dictionary.bias
+        values[:, kernel] = self.at(log_theta).evaluate(self.X, idx[kernel])
+        return values
+
+    def pullback(self, log_theta: Array, idx: Index, gradient: Array) -> Array:
+        """Sum of ``gradient`` times the derivative of the columns, for every parameter."""
+        kernel = idx != self.dictionary.bias
+        return self.at(log_theta).pullback(self.X, idx[kernel], gradient[:, kernel])
+
+    def rebuilt(self, log_theta: Array) -> Dictionary:
+        """The dictionary at these parameters."""
+        return self.dictionary.with_functions(self.X, self.at(log_theta))
+
+    def problems(self, log_theta: Array) -> Problems:
+        """The problems on the dictionary rebuilt at these parameters."""
+        return self.make(self.rebuilt(log_theta))
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The dictionary at the parameters found, the results there, and what is known about each parameter."""
+
+    dictionary: Dictionary
+    results: list[Result]
+    kernel: Basis | None = None
+    parameters: dict[str, ParameterStatus] | None = None
+
+
+def learn_kernel(
+    task: Task, dictionary: Dictionary, make: Callable[[Dictionary], Problems], settings: Sequence[Settings]
+) -> Learned:
+    """Learn the parameters of the kernels in the dictionary with the rest of the model."""
+    if dictionary.functions is None:
+        raise ValueError(f"gamma={task.gamma!r} needs a kernel with parameters; the columns of X have none")
+    functions = dictionary.functions
+    if task.gamma == "ard":
+        functions = _spread_out(functions.per_input(), task.X)
+    if not functions.parameters:
+        raise ValueError(
+            f"gamma={task.gamma!r} needs a kernel with parameters that have derivatives, such as 'rbf'; "
+            f"got {dictionary.basis!r}"
+        )
+    extent = np.ptp(task.X, axis=0)
+    prior = _prior(functions.parameters, extent)
+    family = Family(task.X, dictionary, functions, make)
+    first = np.clip(np.log([p.value for p in functions.parameters]), prior.lower, prior.upper)
+    learner = Learner(family, task.solver, settings, prior, task.generator())
+    draws = task.restarts().standard_normal((task.n_restarts, len(first)))
+    chain = learner.learn([first, *np.clip(first + _JITTER * draws, prior.lower, prior.upper)])
+    parameters = _judge(learner, chain, functions.parameters, extent)
+    results = [_concluded(result, chain, k, parameters) for k, result in enumerate(chain.results)]
+    kernel = _settled(dictionary.basis, family.at(chain.log_theta))
+    return Learned(family.rebuilt(chain.log_theta), results, kernel, parameters)
+
+
+def _spread_out(functions: Functions, X: Array) -> Functions:
+    """Begin with lengths in proportion to the spread of each input, at the same length over all."""
+    spread = np.std(X, axis=0)
+    scale = spread / np.sqrt(np.mean(spread**2)) if np.any(spread > 0.0) else np.ones(len(spread))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    values = [p.value * (1.0 if p.feature is None else scale[p.feature] ** p.length) for p in functions.parameters]
+    return functions.with_parameters(np.array(values))
+
+
+def _prior(parameters: Sequence[Parameter], extent: Array) -> LogNormal:
+    """Weak priors and limits in units of the data's extent."""
+    centre, low, high = [], [], []
+    for p in parameters:
+        whole = float(np.sqrt(np.sum(extent**2))) if p.feature is None else float(extent[p.feature])
+        whole = whole if whole > 0.0 and p.length else p.value
+        expected = whole / np.sqrt(12.0) if p.feature is None else _IRRELEVANT * whole
+        ends = sorted(p.length * np.log([_SHORTEST * whole, _LONGEST * whole])) if p.length else np.log(p.value) + _ENDS
+        centre.append(p.length * np.log(expected) if p.length else np.log(p.value))
+        low.append(min(ends[0], np.log(p.value)))
+        high.append(max(ends[1], np.log(p.value)))
+    return LogNormal(np.array(centre), np.full(len(centre), _WIDTH), np.array(low), np.array(high))
+
+
+def _judge(
+    learner: Learner, chain: Chain, parameters: Sequence[Parameter], extent: Array
+) -> dict[str, ParameterStatus]:
+    models = learner.models(chain)
+    moving = learner.moving(chain, models) if any(len(m.indices) for m in models) else np.zeros(len(parameters), bool)
+    found: dict[str, ParameterStatus] = {}
+    for k, p in enumerate(parameters):
+        value = chain.log_theta[k]
+        whole = np.sqrt(np.sum(extent**2)) if p.feature is None else extent[p.feature]
+        if p.feature is not None and whole == 0.0:
+            found[p.name] = ParameterStatus.CONSTANT
+        elif not moving[k]:
+            found[p.name] = ParameterStatus.UNUSED if p.feature is not None or whole > 0 else ParameterStatus.CONSTANT
+        elif p.length and np.sign(p.length) * (value - p.length * np.log(_OFF * whole)) > 0.0:
+            found[p.name] = ParameterStatus.INFINITE if p.feature is None else ParameterStatus.OFF
+        elif value <= learner.prior.lower[k] or value >= learner.prior.upper[k]:
+            found[p.name] = ParameterStatus.ZERO
+        elif all(abs(learner.change(chain, k, shift)) < _FLAT for shift in (-1.0, 1.0)):
+            found[p.name] = ParameterStatus.FLAT
+        else:
+            found[p.name] = ParameterStatus.LEARNED
+    return found
+
+
+def _concluded(result: Result, chain: Chain, k: int, parameters: dict[str, ParameterStatus]) -> Result:
+    """The result of one problem with the history of its whole chain and a word on the kernel."""
+    every_off = all(status is ParameterStatus.OFF for status in parameters.values())
+    lost = every_off or any(status.degenerate for status in parameters.values())
+    status = Status.KERNEL if lost and result.status is Status.CONVERGED else result.status
+    certificate = replace(
+        result.certificate,
+        objective=result.certificate.log_evidence + chain.objective - _evidence(chain),
+        start=chain.number,
+    )
+    history = chain.histories[k]
+    return replace(result, status=status, certificate=certificate, history=history, n_iter=chain.n_iter[k])
+
+
+def _evidence(chain: Chain) -> float:
+    return sum(r.certificate.log_evidence for r in chain.results)
+
+
+def _settled(basis: Basis | None, functions: Functions) -> Basis | None:
+    """The basis with the parameters learned."""
+    return None if basis is None else clone(basis).set_params(**functions.settings)

@@ -1,0 +1,232 @@
+r"""Learning the dictionary: kernel parameters by evidence, interleaved with the search for functions.
+
+A start begins at some parameters with the search from an empty model.  Then, in turn, the parameters climb along the
+gradient of the objective together with the precisions and the noise of the model found (its functions and centres
+stay), the dictionary is rebuilt at the new parameters, and the search goes on from that model; the objective, evidence
+plus log prior, never falls.  Where this gains no more, the search is begun once more from nothing at the parameters
+found, with all the starts of the solver; if that finds a better model, the climb goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.kernel_parameters import (
+    Climbed,
+    Family,
+    Held,
+    HeldGaussian,
+    HeldLaplace,
+    LogNormal,
+    climb,
+    objective,
+)
+from sparsebayes.inference.laplace import LaplaceProblem
+from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.run import Result, Settings, Warm, run
+from sparsebayes.inference.solver import Solver
+from sparsebayes.inference.starts import FIRST_NOISE
+from sparsebayes.inference.status import Record, Status
+
+# Quasi-Newton steps of one climb, rounds of climb and search, and the gain in nats below which they end.
+_STEPS = 25
+_ROUNDS = 25
+_GAIN = 0.01
+# How often the search is begun again from nothing at the parameters found.
+_CONFIRMATIONS = 2
+
+Problems = Sequence[GaussianProblem | LaplaceProblem]
+
+
+class Dictionaries(Family, Protocol):
+    """A family of dictionaries with the problems that share it."""
+
+    def problems(self, log_theta: Array) -> Problems:
+        """The problems on the dictionary rebuilt at these parameters."""
+        ...
+
+
+@dataclass
+class Chain:
+    """One start: the parameters, what was found there, and how it got there.
+
+    Attributes
+    ----------
+    log_theta : ndarray
+        Log parameters.
+    results : list of Result
+        One for each problem, all at these parameters.
+    objective : float
+        Sum of the evidences, plus the log prior.
+    histories : list of list of Record
+        All records of each problem.
+    """
+
+    log_theta: Array
+    results: list[Result]
+    objective: float
+    histories: list[list[Record]]
+    number: int
+    n_iter: list[int] = field(default_factory=list)
+
+
+class Learner:
+    """Climb and search in turn.
+
+    Parameters
+    ----------
+    family : Dictionaries
+        The dictionary as a function of its parameters.
+    solver : Solver
+        Searches for functions.
+    settings : sequence of Settings
+        One for each problem.
+    prior : LogNormal
+        Prior of the log parameters.
+    rng : Generator
+        Randomness of the solver.
+    """
+
+    def __init__(
+        self,
+        family: Dictionaries,
+        solver: Solver,
+        settings: Sequence[Settings],
+        prior: LogNormal,
+        rng: np.random.Generator,
+    ) -> None:
+        self.family = family
+        self.solver = solver
+        self.settings = settings
+        self.prior = prior
+        self.rng = rng
+        self._next = 0
+
+    def learn(self, starts: Sequence[Array]) -> Chain:
+        """Climb from every start, and keep the best."""
+        best = max((self._ascend(self._search(theta, quick=True)) for theta in starts), key=lambda c: c.objective)
+        for _ in range(_CONFIRMATIONS):
+            again = self._search(best.log_theta, quick=False)
+            if again.objective <= best.objective + _GAIN:
+                break
+            best = self._ascend(again)
+        return best
+
+    # -- searching -----------------------------------------------------------------------------------------
+
+    def _search(self, log_theta: Array, *, quick: bool) -> Chain:
+        """Search from nothing: by the first of the solver's starts alone, or by all of them."""
+        problems = self.family.problems(log_theta)
+        settings = [
+            replace(own, warm=Warm([], np.zeros(0), _first_beta(problem, own)) if quick else None)
+            for problem, own in zip(problems, self.settings, strict=True)
+        ]
+        results = self._run(problems, settings)
+        chain = Chain(log_theta, results, self._objective(log_theta, results), [], self._next)
+        chain.histories = [self._records(r, chain) for r in results]
+        chain.number += max(r.certificate.start for r in results)
+        chain.n_iter = [r.n_iter for r in results]
+        self._next = 1 + max((record.start for history in chain.histories for record in history), default=chain.number)
+        return chain
+
+    def _ascend(self, chain: Chain) -> Chain:
+        """Climb and search on in turn until neither gains."""
+        for _ in range(_ROUNDS):
+            models = self.models(chain)
+            if not any(len(model.indices) for model in models):
+                return chain
+            found = climb(self.family, models, self.prior, chain.log_theta, _STEPS, self.moving(chain, models))
+            if found.objective <= chain.objective:
+                return chain
+            before = chain.objective
+            chain = self._go_on(chain, models, found)
+            if chain.objective - before < _GAIN:
+                return chain
+        return chain
+
+    def _go_on(self, chain: Chain, models: Sequence[Held], found: Climbed) -> Chain:
+        """Rebuild the dictionary at the parameters found, and search on from the model."""
+        problems = self.family.problems(found.log_theta)
+        warm = [_warm(model, logs) for model, logs in zip(models, found.logs, strict=True)]
+        settings = [replace(own, warm=begin) for own, begin in zip(self.settings, warm, strict=True)]
+        results = self._run(problems, settings)
+        total = self._objective(found.log_theta, results)
+        # With several independent models the climb raises their sum, not each: what follows is another start of each.
+        number = chain.number if len(results) == 1 else self._next
+        self._next += number == self._next
+        grown = Chain(found.log_theta, results, total, [], number)
+        log_prior = self.prior.log_density(found.log_theta)
+        for history, result, begin, n in zip(chain.histories, results, warm, chain.n_iter, strict=True):
+            own = found.objective if len(results) == 1 else result.certificate.log_evidence + log_prior
+            moved = Record(number, "kernel", -1, 0, own - log_prior, own, len(begin.indices), 1.0 / begin.beta)
+            grown.histories.append([*history, moved, *self._records(result, grown)])
+            grown.n_iter.append(n + result.n_iter)
+        return grown
+
+    def _run(self, problems: Problems, settings: Sequence[Settings]) -> list[Result]:
+        return [run(p, self.solver, own, self.rng) for p, own in zip(problems, settings, strict=True)]
+
+    def _objective(self, log_theta: Array, results: Sequence[Result]) -> float:
+        return self.prior.log_density(log_theta) + sum(r.certificate.log_evidence for r in results)
+
+    def _records(self, result: Result, chain: Chain) -> list[Record]:
+        """The history of one run, with the prior in its objective and its starts numbered on."""
+        log_prior = self.prior.log_density(chain.log_theta)
+        return [
+            replace(record, start=chain.number + record.start, objective=record.objective + log_prior)
+            for record in result.history
+        ]
+
+    # -- the models that were found ------------------------------------------------------------------------
+
+    def models(self, chain: Chain) -> list[Held]:
+        """The models of a chain, their functions held."""
+        found: list[Held] = []
+        for result, own in zip(chain.results, self.settings, strict=True):
+            active = result.active
+            if isinstance(active, ActiveSet):
+                learn_noise = own.noise_variance is None and result.status is not Status.CONSTANT
+                found.append(HeldGaussian(active.problem, active.indices, active.alpha, active.beta, learn_noise))
+            else:
+                found.append(HeldLaplace(active.problem, active.indices, active.alpha, active.mean))
+        return found
+
+    def moving(self, chain: Chain, models: Sequence[Held]) -> Array:
+        """Parameters on which the evidence depends at all; the prior alone moves none."""
+        logs = [model.logs for model in models]
+        _, by_theta, _ = objective(self.family, models, self.prior, chain.log_theta, logs)
+        return by_theta - self.prior.gradient(chain.log_theta) != 0.0
+
+    def change(self, chain: Chain, parameter: int, shift: float) -> float:
+        """Change of the evidence when a parameter moves, every precision following the norm of its function."""
+        models, there = self.models(chain), chain.log_theta.copy()
+        there[parameter] += shift
+        total = 0.0
+        for model, result in zip(models, chain.results, strict=True):
+            here = self.family.columns(chain.log_theta, model.functions)
+            values = self.family.columns(there, model.functions)
+            norms = np.sum(here**2, axis=0), np.sum(values**2, axis=0)
+            if not np.all(norms[1] > 0.0):
+                return -np.inf
+            logs = model.logs.copy()
+            logs[: len(model.indices)] += np.log(norms[1] / norms[0])
+            total += model.evaluate(values, logs).evidence - result.certificate.log_evidence
+        return total
+
+
+def _first_beta(problem: GaussianProblem | LaplaceProblem, settings: Settings) -> float:
+    if isinstance(problem, LaplaceProblem):
+        return 1.0
+    return 1.0 / (settings.noise_variance or FIRST_NOISE * problem.mean_square or 1.0)
+
+
+def _warm(model: Held, logs: Array) -> Warm:
+    a = len(model.indices)
+    beta = model.beta if isinstance(model, HeldGaussian) else 1.0
+    return Warm(model.indices, np.exp(logs[:a]), float(np.exp(logs[a])) if len(logs) > a else beta)
