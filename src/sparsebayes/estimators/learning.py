@@ -32,6 +32,8 @@ _ENDS = np.array([-7.0, 7.0])
 _OFF = 10.0
 # A parameter is arbitrary where moving it by a factor of e either way changes the evidence by less.
 _FLAT = 1e-3
+# Lengths at which the search is made before the climb, as multiples of the first.
+_PATH = (1.0, 2.0, 0.5)
 # Standard deviation of the log parameters of restarts about the first start.
 _JITTER = 1.0
 
@@ -98,8 +100,10 @@ def learn_kernel(
     family = Family(task.X, dictionary, functions, make)
     first = np.clip(np.log([p.value for p in functions.parameters]), prior.lower, prior.upper)
     learner = Learner(family, task.solver, settings, prior, task.generator())
+    lengths = np.array([float(p.length) for p in functions.parameters])
+    path = [np.clip(first + np.log(factor) * lengths, prior.lower, prior.upper) for factor in _PATH]
     draws = task.restarts().standard_normal((task.n_restarts, len(first)))
-    chain = learner.learn([first, *np.clip(first + _JITTER * draws, prior.lower, prior.upper)])
+    chain = learner.learn(path, list(np.clip(first + _JITTER * draws, prior.lower, prior.upper)))
     parameters = _judge(learner, chain, functions.parameters, extent)
     results = [_concluded(result, chain, k, parameters) for k, result in enumerate(chain.results)]
     kernel = _settled(dictionary.basis, family.at(chain.log_theta))

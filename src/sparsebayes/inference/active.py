@@ -178,6 +178,10 @@ class ActiveSet(Active):
             movable[self.indices] = True
         return Statistics(alpha, s, q2, movable)
 
+    def cross(self) -> Array:
+        r""":math:`\beta\boldsymbol\Phi^\top\mathbf W\boldsymbol\Phi_a\boldsymbol\Sigma`, (M, a): what deletions change S and Q by."""
+        return self.beta * (self.C.T @ (self.R @ self.covariance))
+
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
         if self.size == 0:

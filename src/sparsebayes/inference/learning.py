@@ -1,6 +1,7 @@
 r"""Learning the dictionary: kernel parameters by evidence, interleaved with the search for functions.
 
-A start begins at some parameters with the search from an empty model.  Then, in turn, the parameters climb along the
+The evidence has several maxima in the scale of the functions.  So the search is first made along a coarse path of
+scales, each from an empty model, and goes on from the best two.  Then, in turn, the parameters climb along the
 gradient of the objective together with the precisions and the noise of the model found (its functions and centres
 stay), the dictionary is rebuilt at the new parameters, and the search goes on from that model; the objective, evidence
 plus log prior, never falls.  Where this gains no more, the search is begun once more from nothing at the parameters
@@ -29,7 +30,7 @@ from sparsebayes.inference.kernel_parameters import (
 )
 from sparsebayes.inference.laplace import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import Result, Settings, Warm, run
+from sparsebayes.inference.run import Result, Settings, Warm, one_thread, run
 from sparsebayes.inference.solver import Solver
 from sparsebayes.inference.starts import FIRST_NOISE
 from sparsebayes.inference.status import Record, Status
@@ -38,6 +39,8 @@ from sparsebayes.inference.status import Record, Status
 _STEPS = 25
 _ROUNDS = 25
 _GAIN = 0.01
+# From how many places of the path to climb.
+_PLACES = 2
 # How often the search is begun again from nothing at the parameters found.
 _CONFIRMATIONS = 2
 
@@ -75,6 +78,16 @@ class Chain:
     number: int
     n_iter: list[int] = field(default_factory=list)
 
+    @property
+    def score(self) -> float:
+        r"""The objective, less :math:`\tfrac12\log N` nats for every function kept.
+
+        Maximising over a precision of its own lets each function gain evidence from noise, so that along the scale of
+        the functions the evidence alone can rise until every row has a narrow function to itself.  Within one
+        dictionary that is a matter of the search; from one scale to the next each function has to pay for its freedom.
+        """
+        return self.objective - 0.5 * sum(np.log(_rows(r)) * r.active.size for r in self.results)
+
 
 class Learner:
     """Climb and search in turn.
@@ -108,12 +121,18 @@ class Learner:
         self.rng = rng
         self._next = 0
 
-    def learn(self, starts: Sequence[Array]) -> Chain:
-        """Climb from every start, and keep the best."""
-        best = max((self._ascend(self._search(theta, quick=True)) for theta in starts), key=lambda c: c.objective)
+    def learn(self, path: Sequence[Array], restarts: Sequence[Array] = ()) -> Chain:
+        """Search along a path of parameters, climb from its best places and from every restart, and keep the best."""
+        with one_thread():
+            return self._learn(path, restarts)
+
+    def _learn(self, path: Sequence[Array], restarts: Sequence[Array]) -> Chain:
+        along = sorted((self._search(theta, quick=True) for theta in path), key=lambda c: -c.score)
+        begun = [*along[:_PLACES], *(self._search(theta, quick=True) for theta in restarts)]
+        best = max((self._ascend(chain) for chain in begun), key=lambda c: c.score)
         for _ in range(_CONFIRMATIONS):
             again = self._search(best.log_theta, quick=False)
-            if again.objective <= best.objective + _GAIN:
+            if again.score <= best.score + _GAIN:
                 break
             best = self._ascend(again)
         return best
@@ -144,10 +163,10 @@ class Learner:
             found = climb(self.family, models, self.prior, chain.log_theta, _STEPS, self.moving(chain, models))
             if found.objective <= chain.objective:
                 return chain
-            before = chain.objective
-            chain = self._go_on(chain, models, found)
-            if chain.objective - before < _GAIN:
+            further = self._go_on(chain, models, found)
+            if further.score < chain.score + _GAIN:
                 return chain
+            chain = further
         return chain
 
     def _go_on(self, chain: Chain, models: Sequence[Held], found: Climbed) -> Chain:
@@ -218,6 +237,11 @@ class Learner:
             logs[: len(model.indices)] += np.log(norms[1] / norms[0])
             total += model.evaluate(values, logs).evidence - result.certificate.log_evidence
         return total
+
+
+def _rows(result: Result) -> float:
+    problem = result.active.problem
+    return float(problem.likelihood.shape[0] if isinstance(problem, LaplaceProblem) else problem.n_effective)
 
 
 def _first_beta(problem: GaussianProblem | LaplaceProblem, settings: Settings) -> float:

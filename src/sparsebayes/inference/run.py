@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -103,8 +104,13 @@ def run(problem: Problem | LaplaceProblem, solver: Solver, settings: Settings, r
     rng : Generator
         Randomness of the solver, if it uses any.
     """
-    with _blas().limit(limits=1, user_api="blas"):  # the algebra is small: threads would only wait for each other
+    with one_thread():
         return _Run(solver, settings).solve(problem, rng)
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """BLAS on one thread: the algebra is small, and threads would only wait for each other."""
+    return _blas().limit(limits=1, user_api="blas")
 
 
 @lru_cache(maxsize=1)

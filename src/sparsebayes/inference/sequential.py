@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.moves import best_exchanges, best_merges, best_splits, perform
 from sparsebayes.inference.noise import maximise_noise, reestimate_noise
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 
@@ -85,6 +86,10 @@ class Sequential(Solver):
         from the best model.
     noise_fresh : float or None
         Noise level of one last start from an empty model, made where the best model is small.
+    exchange : bool
+        Once no single move gains, replace one function by another wherever that raises the evidence.
+    split_merge : bool
+        Likewise replace two functions by one, and one by two.
     sweeps : bool
         Re-estimate all precisions together once no addition or deletion pays.
     candidates : callable, optional
@@ -107,6 +112,8 @@ class Sequential(Solver):
         noise_fractions: tuple[float, ...] = (0.1, 0.05, 0.03),
         noise_fresh: float | None = 0.01,
         sweeps: bool = True,
+        exchange: bool = False,
+        split_merge: bool = False,
         candidates: Callable[[Array, np.random.Generator], Array] | None = None,
         rounds: int = 10,
         tol: float | None = None,
@@ -121,6 +128,8 @@ class Sequential(Solver):
         self.noise_fractions = noise_fractions
         self.noise_fresh = noise_fresh
         self.sweeps = sweeps
+        self.exchange = exchange
+        self.split_merge = split_merge
         self.candidates = candidates
         self.rounds = rounds
         self.tol = tol
@@ -263,7 +272,20 @@ class Sequential(Solver):
             return self._move(state, scores, int(np.argmax(np.where(idle, scores.gain, -1.0))))
         if state.learn_noise and maximise_noise(state.gaussian) > tol:
             return self._done(state, "noise")
-        return self._doubt(state, tol) if state.active.approximate else None
+        doubted = self._doubt(state, tol) if state.active.approximate else None
+        return self._swap(state, tol) if doubted is None else doubted
+
+    def _swap(self, state: State, tol: float) -> Info | None:
+        """Where no single move gains: several functions at once (see ``moves.py``)."""
+        kinds = [best_exchanges] if self.exchange else []
+        kinds += [best_merges, best_splits] if self.split_merge else []
+        for propose in kinds:
+            for swap in propose(state.active, tol):
+                after = perform(state.active, swap)
+                if after is not None:
+                    state.active = after
+                    return self._done(state, swap.kind, swap.into[0], 1)
+        return None
 
     def _doubt(self, state: State, tol: float) -> Info | None:
         """Where gains are only predicted, try in earnest what the prediction narrowly rules out.
