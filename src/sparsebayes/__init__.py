@@ -9,7 +9,7 @@ True
 
 from sparsebayes import basis, datasets
 from sparsebayes._version import __version__
-from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, path
 from sparsebayes.export import load, save
 from sparsebayes.inference import Sequential
 
@@ -23,5 +23,6 @@ __all__ = [
     "basis",
     "datasets",
     "load",
+    "path",
     "save",
 ]

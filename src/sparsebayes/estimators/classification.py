@@ -42,8 +42,8 @@ def fit_classification(
     task: Task, labels: Index, n_classes: int, dictionary: Dictionary, joint: bool
 ) -> ClassificationFit:
     """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest."""
-    if task.solver.candidates is not None:
-        raise ValueError("candidates: functions are generated on the way in regression only; use a basis with centres")
+    if task.solver.candidates is not None or task.solver.split_merge:
+        raise ValueError("candidates, split_merge: functions are generated on the way in regression only; use a basis with centres")
     likelihoods = _likelihoods(labels, n_classes, task.weights, joint)
 
     def make(current: Dictionary) -> list[LaplaceProblem]:
@@ -52,7 +52,11 @@ def fit_classification(
         return [LaplaceProblem(current.design, likelihood, eligible, bias) for likelihood in likelihoods]
 
     if task.gamma is None:
-        results = [run(problem, task.solver, task.settings(), task.generator()) for problem in make(dictionary)]
+        results = [
+            run(problem, task.solver, task.settings(warm=task.warm(k)), task.generator())
+            for k, problem in enumerate(make(dictionary))
+        ]
+        task.leave(results)
         learned = Learned(dictionary, results)
     else:
         learned = learn_kernel(task, dictionary, make, [task.settings() for _ in likelihoods])

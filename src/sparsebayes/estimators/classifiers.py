@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sparsebayes.basis import Basis
 from sparsebayes.estimators.classification import ClassificationFit, fit_classification
@@ -17,6 +17,7 @@ from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, docu
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.validation import check_weights, choose
 from sparsebayes.inference import Solver
+from sparsebayes.posterior import Term, summarise
 
 Array = NDArray[np.float64]
 
@@ -112,6 +113,20 @@ class _Classifier(ClassifierMixin, Inputs):
         """Logarithm of the class probabilities."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+
+    def summary(self) -> list[Term]:
+        """What each kept term does for the model: one :class:`Term` each, the most important of a class first."""
+        check_is_fitted(self)
+        terms: list[Term] = []
+        for c, posterior in enumerate(self._posteriors):
+            for k in range(posterior.n_outputs):
+                mine, row = posterior.outputs == k, c + k
+                places = posterior.functions[mine]
+                functions = [self.relevance_functions_[m] for m in places]
+                covariance = posterior.covariance[np.ix_(mine, mine)]
+                terms += summarise(row, functions, posterior.mean[mine], covariance, self.alpha_[row, places])
+        return terms
 
 
 def _encode(y: NDArray[Any], weights: Array) -> tuple[NDArray[Any], NDArray[np.intp]]:

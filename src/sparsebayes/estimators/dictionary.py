@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
 from sparsebayes.basis.kernels import Kernel
+from sparsebayes.estimators.refinement import refined
 from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design, representatives
 
 Array = NDArray[np.float64]
@@ -129,14 +130,19 @@ class Dictionary:
             return self
         kernel = copy.copy(self.basis)
         kernel.centres = centres
-        fresh = kernel.bind(X)
-        return Dictionary(
-            self.design.extend(_evaluate(fresh, X)),
-            self.functions.join(fresh),
-            self.basis,
-            self.n_candidates + len(fresh),
-            self.bias,
-        )
+        return self._grown(X, self.functions, kernel.bind(X))
+
+    def refine(self, X: Any, kept: list[int]) -> Dictionary:
+        """Add functions like the kept ones at new centres, between and around theirs."""
+        if self.functions is None:
+            return self
+        places = self.keep(set(kept), X.shape[1]).relevance
+        fresh = refined(self.functions, places.tolist(), np.ptp(X, axis=0))
+        return self if fresh is None else self._grown(X, self.functions, fresh)
+
+    def _grown(self, X: Any, functions: Functions, fresh: Functions) -> Dictionary:
+        design, count = self.design.extend(_evaluate(fresh, X)), self.n_candidates + len(fresh)
+        return Dictionary(design, functions.join(fresh), self.basis, count, self.bias)
 
 
 def evaluate_kept(functions: Functions | None, X: Any, linear: Index | None) -> Array:

@@ -16,6 +16,7 @@ from sparsebayes.estimators.kernels import LEARNED, resolve_kernel
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_magnitude, check_positive, check_restarts, check_weights, resolve_solver
 from sparsebayes.inference import ParameterStatus, Solver
+from sparsebayes.posterior import Term
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -92,6 +93,10 @@ class Inputs(BaseEstimator, ABC):
         if parameters is not None:
             self.kernel_ = kernel
             self.kernel_status_ = parameters
+
+    @abstractmethod
+    def summary(self) -> list[Term]:
+        """What each kept term does for the model: one :class:`Term` each, the most important of an output first."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return "relevance_" in vars(self)

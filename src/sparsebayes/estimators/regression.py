@@ -14,7 +14,7 @@ from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import Certificate, ParameterStatus, Record, Result, Status
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import run
+from sparsebayes.inference.run import Warm, run
 from sparsebayes.posterior import GaussianPosterior
 
 Array = NDArray[np.float64]
@@ -64,9 +64,9 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         shared=targets.shared_support and n_targets > 1,
     )
     groups = [list(range(n_targets))] if targets.shared_support else [[k] for k in range(n_targets)]
-    if task.solver.candidates is not None and len(groups) > 1:
+    if (task.solver.candidates is not None or task.solver.split_merge) and len(groups) > 1:
         raise ValueError(
-            "candidates: each target would generate its own functions; use shared_support=True, or one target"
+            "candidates, split_merge: each target would generate its own functions; use shared_support=True, or one target"
         )
     parts = [scale.part(group) for group in groups]
     fixed = targets.noise_variance
@@ -78,7 +78,11 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
     learned = None
     if task.gamma is None:
         eligible = dictionary.eligible
-        solved = [_solve(task, dictionary, eligible, t, level) for t, level in zip(scaled, noise, strict=True)]
+        begin = [_at_noise(task.warm(k), level) for k, level in enumerate(noise)]
+        solved = [
+            _solve(task, dictionary, eligible, *each) for each in zip(scaled, noise, begin, strict=True)
+        ]
+        task.leave([result for _, result in solved])
     else:
         learned = _learn(task, dictionary, scaled, noise)
         solved = [(learned.dictionary, result) for result in learned.results]
@@ -95,13 +99,21 @@ def _learn(task: Task, dictionary: Dictionary, targets: list[Array], noise: list
         eligible = current.eligible
         return [GaussianProblem(current.design, t, task.weights, eligible, bias) for t in targets]
 
-    if task.solver.candidates is not None:
-        raise ValueError(f"candidates: functions cannot be generated while gamma={task.gamma!r} changes them")
+    if task.solver.candidates is not None or task.solver.split_merge:
+        raise ValueError(
+            f"candidates, split_merge: functions cannot be generated while gamma={task.gamma!r} changes them; "
+            "fit again with the kernel_ that was learned"
+        )
     return learn_kernel(task, dictionary, make, [task.settings(noise_variance=level) for level in noise])
 
 
 def _solve(
-    task: Task, dictionary: Dictionary, eligible: NDArray[np.bool_], t: Array, noise: float | None
+    task: Task,
+    dictionary: Dictionary,
+    eligible: NDArray[np.bool_],
+    t: Array,
+    noise: float | None,
+    warm: Warm | None,
 ) -> tuple[Dictionary, Result]:
     """Run the solver on one problem; the dictionary comes back with the functions generated on the way."""
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
@@ -110,13 +122,24 @@ def _solve(
 
     def grow(kept: list[int], rng: np.random.Generator) -> GaussianProblem:
         nonlocal current
-        current = current.generate(task.X, kept, generate, rng)
-        return GaussianProblem(current.design, t, task.weights, current.eligible, bias)
+        if generate is not None:
+            current = current.generate(task.X, kept, generate, rng)
+            return GaussianProblem(current.design, t, task.weights, current.eligible, bias)
+        current = current.refine(task.X, kept)
+        new = np.arange(current.design.shape[1]) >= dictionary.design.shape[1]
+        usable = current.eligible
+        return GaussianProblem(current.design, t, task.weights, usable & ~new, bias, usable & new)
 
-    settings = task.settings(noise_variance=noise, grow=None if generate is None else grow)
+    growing = generate is not None or task.solver.split_merge
+    settings = task.settings(noise_variance=noise, grow=grow if growing else None, warm=warm)
     problem = GaussianProblem(dictionary.design, t, task.weights, eligible, bias)
     result = run(problem, task.solver, settings, task.generator())
     return current, result
+
+
+def _at_noise(warm: Warm | None, noise: float | None) -> Warm | None:
+    """The model to begin from, at the noise that is given."""
+    return warm if warm is None or noise is None else replace(warm, beta=1.0 / noise)
 
 
 def _collect(task: Task, fits: list[tuple[Dictionary, Result, TargetScale]]) -> RegressionFit:

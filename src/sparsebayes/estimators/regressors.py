@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.basis import Basis
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
@@ -15,6 +16,7 @@ from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regres
 from sparsebayes.estimators.targets import mean_square
 from sparsebayes.estimators.validation import LIKELIHOODS, check_magnitude, check_noise, check_relative_noise, choose
 from sparsebayes.inference import Solver
+from sparsebayes.posterior import Term, summarise
 
 Array = NDArray[np.float64]
 
@@ -106,6 +108,17 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
             return mean[:, 0] if self._single else mean
         std = np.column_stack([p.standard_deviation(values) for p in self._posteriors])
         return (mean[:, 0], std[:, 0]) if self._single else (mean, std)
+
+
+    def summary(self) -> list[Term]:
+        """What each kept term does for the model: one :class:`Term` each, the most important of a target first."""
+        check_is_fitted(self)
+        alpha, terms = np.atleast_2d(self.alpha_), []
+        for k, posterior in enumerate(self._posteriors):
+            mine = posterior.functions
+            functions = [self.relevance_functions_[m] for m in mine]
+            terms += summarise(k, functions, posterior.mean, posterior.covariance, alpha[k, mine])
+        return terms
 
 
 @document(SETTINGS, RESULTS)

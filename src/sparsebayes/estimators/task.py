@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsebayes.inference import Record, Settings, Solver, Status
+from sparsebayes.inference import Record, Result, Settings, Solver, Status
 from sparsebayes.inference.run import Warm
 
 Array = NDArray[np.float64]
@@ -49,8 +49,20 @@ class Task:
             tol=self.solver.tol or self.tol,
             max_iter=self.solver.max_iter or self.max_iter,
             observe=_progress(self.verbose),
+            # With a kernel to learn, restarts begin at other parameters instead.
+            restarts=self.n_restarts if self.gamma is None else 0,
+            chance=self.restarts() if self.n_restarts else None,
             **further,
         )
+
+    def warm(self, k: int) -> Warm | None:
+        """Where problem number k begins on a path; None at its beginning, and off any."""
+        return None if self.thread is None or self.thread.models is None else self.thread.models[k]
+
+    def leave(self, results: Sequence[Result]) -> None:
+        """Leave the models for the next fit of the path."""
+        if self.thread is not None:
+            self.thread.models = [Warm(list(r.active.indices), r.active.alpha, r.active.beta) for r in results]
 
     def generator(self) -> np.random.Generator:
         """Randomness of the solver."""

@@ -17,15 +17,17 @@ considered, and every move that looks best is made on a copy and stands only if 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array, best_alpha, contribution
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import ActiveColumns, LaplaceActive
+from sparsebayes.inference.problem import GaussianProblem
 
 # Fraction of βφᵀWφ above which s has correct digits after a deletion.
 _RESOLVED = 1e-11
@@ -83,12 +85,20 @@ class Linearised:
         s = self.S + np.einsum("mj,jk,mk->m", c, block, c)
         return s, np.mean((self.Q + c @ (block @ mean)) ** 2, axis=1)
 
+    def open(self, s: Array) -> NDArray[np.bool_]:
+        """Functions outside the model that may take the place of others, and whose ``s`` is above rounding."""
+        problem = self.active.problem
+        offered = problem.offered if isinstance(problem, GaussianProblem) else None
+        allowed = problem.eligible if offered is None else problem.eligible | (offered & (self.norms > 0.0))
+        allowed = allowed & (s > _RESOLVED * self.norms)
+        allowed[self.active.indices] = False
+        return allowed
+
     def additions(self, out: list[int]) -> tuple[Array, Array]:
         """Best precision of every function once these are out, and what it would then bring; -inf where none may."""
         s, q2 = self.without(out)
         best = best_alpha(s, q2)
-        allowed = self.active.problem.eligible & (s > _RESOLVED * self.norms) & np.isfinite(best)
-        allowed[self.active.indices] = False
+        allowed = self.open(s) & np.isfinite(best)
         return best, np.where(allowed, self.active.problem.n_targets * contribution(best, s, q2), -np.inf)
 
     def lost(self, out: list[int]) -> float:
@@ -101,6 +111,9 @@ class Linearised:
         _, log_det = np.linalg.slogdet(block * self.active.alpha[out])
         quadratic = float(np.sum(mean * np.linalg.solve(block, mean)))
         return 0.5 * (quadratic + self.active.problem.n_targets * float(log_det))
+
+
+Proposals = Callable[[Active, float], Iterator[Swap]]
 
 
 def exchanges(active: Active) -> Array:
@@ -126,15 +139,19 @@ def best_merges(active: Active, tol: float) -> Iterator[Swap]:
 
 
 def best_splits(active: Active, tol: float) -> Iterator[Swap]:
-    """One function of the model replaced by two, best first; regression only."""
+    r"""One function of the model replaced by two, best first; regression only.
+
+    Two functions nearly on top of each other always fit a little better than one, so that a split has to bring
+    :math:`\tfrac12\log N` nats: what one weight more is worth.
+    """
     if not isinstance(active, ActiveSet):
         return
+    tol = max(tol, 0.5 * float(np.log(active.problem.n_effective)))
     linear = Linearised.of(active)
     found: list[Swap] = []
     for j in range(active.size):
         s, _ = linear.without([j])
-        allowed = active.problem.eligible & (s > _RESOLVED * linear.norms)
-        allowed[active.indices] = False
+        allowed = linear.open(s)
         likeness = np.where(allowed, linear.cross[:, j] ** 2 / np.where(s > 0.0, s, 1.0), -np.inf)
         near = np.argsort(-likeness, kind="stable")[:_HALVES]
         near = near[np.isfinite(likeness[near])]
@@ -184,7 +201,7 @@ def _partners(active: Active) -> Iterator[tuple[int, int]]:
     yield from sorted(pairs)
 
 
-def _pair(active: ActiveSet, linear: Linearised, j: int, near: np.ndarray) -> tuple[int, int, tuple[float, float], float]:
+def _pair(active: ActiveSet, linear: Linearised, j: int, near: NDArray[np.intp]) -> tuple[int, int, tuple[float, float], float]:
     """Best two of these functions to take the place of function j: which, their precisions, and what they bring.
 
     The two precisions are found by turns, each exactly given the other, for all pairs at once.

@@ -92,6 +92,8 @@ class GaussianProblem:
         Functions that may enter the model.
     bias : int, optional
         Index of the constant function.
+    offered : ndarray of bool, shape (M,), optional
+        Functions that may enter in the place of others only (see ``moves.py``).
     """
 
     design: Design
@@ -99,6 +101,7 @@ class GaussianProblem:
     weights: Array
     eligible: NDArray[np.bool_]
     bias: int | None = None
+    offered: NDArray[np.bool_] | None = None
     sqnorms: Array = field(init=False, repr=False)
     projection: Array = field(init=False, repr=False)
     target: Array = field(init=False, repr=False)

@@ -17,6 +17,7 @@ from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive, LaplaceProblem
 from sparsebayes.inference.noise import noise_floor
 from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.restarts import random_model
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, full_model, hold
 from sparsebayes.inference.status import Record, Status
@@ -42,6 +43,10 @@ class Settings:
         Called with every record.
     warm : Warm, optional
         Begin from this model, and make no further starts.
+    restarts : int
+        Starts from random models, after all others.
+    chance : Generator, optional
+        Their randomness.
     """
 
     tol: float
@@ -50,6 +55,8 @@ class Settings:
     grow: Callable[[list[int], np.random.Generator], Problem] | None = None
     observe: Callable[[Record], None] | None = None
     warm: Warm | None = None
+    restarts: int = 0
+    chance: np.random.Generator | None = None
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,7 @@ class _Run:
                 if number is not None:
                     self._fresh_start(number + 1)
                     self._full_start(number + 2)
+            self._restarts()
         except _Stopped as stop:
             exhausted = stop.status is Status.MAX_ITER and stop.start != self.best.number
             return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
@@ -203,6 +211,19 @@ class _Run:
         if model is not None:
             # The functions that the fixed point left are this start's additions.
             self._release(_Start(number, self.solver.init(model, True, state.rng), n_iter=model.size))
+
+    def _restarts(self) -> None:
+        """Begin from random models; where noise is learned, at the noise of the best one."""
+        if self.settings.restarts == 0 or self.settings.chance is None:
+            return
+        number = 1 + max((record.start for record in self.history), default=0)
+        for number in range(number, number + self.settings.restarts):
+            state = self.best.state
+            model = random_model(state.active, self.settings.chance)
+            trial = _Start(number, self.solver.init(model, state.learn_noise, state.rng), n_iter=model.size)
+            self._climb(trial)
+            if trial.state.evidence > self.best.state.evidence:
+                self.best = trial
 
     def _release(self, trial: _Start) -> None:
         """Free the noise of a held start, climb on, and keep the result if it is the best so far."""

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.moves import best_exchanges, best_merges, best_splits, perform
+from sparsebayes.inference.moves import Proposals, best_exchanges, best_merges, best_splits, perform
 from sparsebayes.inference.noise import maximise_noise, reestimate_noise
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
 NOISES = ("starts", "schedule")
+EXCHANGES = ("never", "converged", "always")
 
 # Gains closer than this (relative) are a tie, which goes to the lowest index: which of two equal functions is kept
 # must not depend on rounding.
@@ -86,10 +87,12 @@ class Sequential(Solver):
         from the best model.
     noise_fresh : float or None
         Noise level of one last start from an empty model, made where the best model is small.
-    exchange : bool
-        Once no single move gains, replace one function by another wherever that raises the evidence.
+    exchange : {"never", "converged", "always"}
+        Replace one function, or two, by another wherever that raises the evidence although no single move does: once
+        no single move gains, or whenever it gains more than any of them.  All pairs are evaluated exactly.
     split_merge : bool
-        Likewise replace two functions by one, and one by two.
+        Once nothing else gains, offer functions at new centres, between and around those kept, so that one function
+        can become two, two one, and one can move off the data (regression, functions with centres); implies exchange.
     sweeps : bool
         Re-estimate all precisions together once no addition or deletion pays.
     candidates : callable, optional
@@ -112,7 +115,7 @@ class Sequential(Solver):
         noise_fractions: tuple[float, ...] = (0.1, 0.05, 0.03),
         noise_fresh: float | None = 0.01,
         sweeps: bool = True,
-        exchange: bool = False,
+        exchange: str = "never",
         split_merge: bool = False,
         candidates: Callable[[Array, np.random.Generator], Array] | None = None,
         rounds: int = 10,
@@ -160,6 +163,7 @@ class Sequential(Solver):
             ("selection", self.selection, SELECTIONS),
             ("initialisation", self.initialisation, INITIALISATIONS),
             ("noise", self.noise, NOISES),
+            ("exchange", self.exchange, EXCHANGES),
         ):
             if value not in known:
                 raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
@@ -211,6 +215,10 @@ class Sequential(Solver):
             changed = active.sweep(tol)
             if changed:
                 return self._done(state, "sweep", n_moves=changed)
+        if self.exchange == "always" and not active.approximate and active.size:
+            swapped = self._exchange(state, best_exchanges, float(scores.gain[choice]))
+            if swapped is not None:
+                return swapped
         return self._move(state, scores, choice, tol)
 
     # -- which move ----------------------------------------------------------------------------------------
@@ -277,14 +285,21 @@ class Sequential(Solver):
 
     def _swap(self, state: State, tol: float) -> Info | None:
         """Where no single move gains: several functions at once (see ``moves.py``)."""
-        kinds = [best_exchanges] if self.exchange else []
-        kinds += [best_merges, best_splits] if self.split_merge else []
+        kinds = [best_exchanges, best_merges] if self.split_merge or self.exchange != "never" else []
+        kinds += [best_splits] if self.split_merge else []
         for propose in kinds:
-            for swap in propose(state.active, tol):
-                after = perform(state.active, swap)
-                if after is not None:
-                    state.active = after
-                    return self._done(state, swap.kind, swap.into[0], 1)
+            swapped = self._exchange(state, propose, tol)
+            if swapped is not None:
+                return swapped
+        return None
+
+    def _exchange(self, state: State, propose: Proposals, at_least: float) -> Info | None:
+        """The first proposal of this kind that really raises the evidence."""
+        for swap in propose(state.active, at_least):
+            after = perform(state.active, swap)
+            if after is not None:
+                state.active = after
+                return self._done(state, swap.kind, swap.into[0], 1)
         return None
 
     def _doubt(self, state: State, tol: float) -> Info | None:

@@ -69,6 +69,7 @@ class Solver(BaseEstimator, ABC):
     callback: Callable[..., bool | None] | None = None
     candidates: Callable[..., Any] | None = None
     rounds: int = 0
+    split_merge: bool = False
     initialisation: str = "projection"
 
     @property

@@ -2,5 +2,6 @@
 
 from .classes import ClassPosterior
 from .gaussian import GaussianPosterior
+from .summary import Term, summarise
 
-__all__ = ["ClassPosterior", "GaussianPosterior"]
+__all__ = ["ClassPosterior", "GaussianPosterior", "Term", "summarise"]
