@@ -34,6 +34,8 @@ _OFF = 10.0
 _FLAT = 1e-3
 # Lengths at which the search is made before the climb, as multiples of the first.
 _PATH = (1.0, 2.0, 0.5)
+# Up to so many inputs, it is also made with each of them alone.
+_FEW_INPUTS = 5
 # Standard deviation of the log parameters of restarts about the first start.
 _JITTER = 1.0
 
@@ -99,15 +101,27 @@ def learn_kernel(
     prior = _prior(functions.parameters, extent)
     family = Family(task.X, dictionary, functions, make)
     first = np.clip(np.log([p.value for p in functions.parameters]), prior.lower, prior.upper)
-    learner = Learner(family, task.solver, settings, prior, task.generator())
+    alone = np.array([p.feature is not None and extent[p.feature] > 0.0 for p in functions.parameters])
+    off = np.where(alone, prior.centre, np.nan)
+    learner = Learner(family, task.solver, settings, prior, task.generator(), off)
     lengths = np.array([float(p.length) for p in functions.parameters])
     path = [np.clip(first + np.log(factor) * lengths, prior.lower, prior.upper) for factor in _PATH]
+    path += _one_input(first, off, functions.parameters)
     draws = task.restarts().standard_normal((task.n_restarts, len(first)))
     chain = learner.learn(path, list(np.clip(first + _JITTER * draws, prior.lower, prior.upper)))
     parameters = _judge(learner, chain, functions.parameters, extent)
     results = [_concluded(result, chain, k, parameters) for k, result in enumerate(chain.results)]
     kernel = _settled(dictionary.basis, family.at(chain.log_theta))
     return Learned(family.rebuilt(chain.log_theta), results, kernel, parameters)
+
+
+def _one_input(first: Array, off: Array, parameters: Sequence[Parameter]) -> list[Array]:
+    """Places with all inputs but one switched off, where there are two inputs or a few more."""
+    features = sorted({p.feature for p, value in zip(parameters, off, strict=True) if np.isfinite(value)} - {None})
+    if not 2 <= len(features) <= _FEW_INPUTS:
+        return []
+    owner = np.array([-1 if p.feature is None else p.feature for p in parameters])
+    return [np.where(np.isfinite(off) & (owner != j), off, first) for j in features]
 
 
 def _spread_out(functions: Functions, X: Array) -> Functions:

@@ -39,6 +39,11 @@ from sparsebayes.inference.status import Record, Status
 _STEPS = 25
 _ROUNDS = 25
 _GAIN = 0.01
+# Rounds without a better score after which a start ends.
+_PATIENCE = 3
+# Inputs whose switching off is refused in a row before no more are tried, and how near a log length is to being off.
+_REFUSALS = 2
+_NEARLY_OFF = 1.2
 # From how many places of the path to climb.
 _PLACES = 2
 # How often the search is begun again from nothing at the parameters found.
@@ -76,17 +81,20 @@ class Chain:
     objective: float
     histories: list[list[Record]]
     number: int
+    n_live: int = 0
     n_iter: list[int] = field(default_factory=list)
 
     @property
     def score(self) -> float:
-        r"""The objective, less :math:`\tfrac12\log N` nats for every function kept.
+        r"""The objective, less :math:`\tfrac12\log N` nats for every function kept and every input switched on.
 
         Maximising over a precision of its own lets each function gain evidence from noise, so that along the scale of
         the functions the evidence alone can rise until every row has a narrow function to itself.  Within one
         dictionary that is a matter of the search; from one scale to the next each function has to pay for its freedom.
         """
-        return self.objective - 0.5 * sum(np.log(_rows(r)) * r.active.size for r in self.results)
+        prices = [0.5 * np.log(_rows(r)) for r in self.results]
+        sizes = [r.active.size for r in self.results]
+        return self.objective - float(np.dot(prices, sizes)) - self.n_live * float(np.mean(prices))
 
 
 class Learner:
@@ -104,6 +112,8 @@ class Learner:
         Prior of the log parameters.
     rng : Generator
         Randomness of the solver.
+    off : ndarray of shape (P,)
+        Log parameters at which an input is switched off; NaN where a parameter belongs to no single input.
     """
 
     def __init__(
@@ -113,12 +123,14 @@ class Learner:
         settings: Sequence[Settings],
         prior: LogNormal,
         rng: np.random.Generator,
+        off: Array,
     ) -> None:
         self.family = family
         self.solver = solver
         self.settings = settings
         self.prior = prior
         self.rng = rng
+        self.off = off
         self._next = 0
 
     def learn(self, path: Sequence[Array], restarts: Sequence[Array] = ()) -> Chain:
@@ -135,7 +147,28 @@ class Learner:
             if again.score <= best.score + _GAIN:
                 break
             best = self._ascend(again)
+        return self._switch_off(best)
+
+    def _switch_off(self, best: Chain) -> Chain:
+        """Switch inputs off one by one, the weakest first, as long as the score says so."""
+        refused = 0
+        for p in np.argsort(np.abs(best.log_theta - self.off)):
+            models = self.models(best)
+            if refused == _REFUSALS or not self.live(best.log_theta)[p] or not any(len(m.indices) for m in models):
+                continue
+            there, free = best.log_theta.copy(), self.moving(best, models)
+            there[p], free[p] = self.off[p], False
+            found = climb(self.family, models, self.prior, there, _STEPS, free)
+            begun = replace(best, number=self._next)  # the objective may fall: another start
+            self._next += 1
+            trial = self._ascend(self._go_on(begun, models, found))
+            refused = 0 if trial.score > best.score else refused + 1
+            best = trial if trial.score > best.score else best
         return best
+
+    def live(self, log_theta: Array) -> Array:
+        """Inputs that are not switched off, by parameter."""
+        return np.abs(log_theta - self.off) > _NEARLY_OFF
 
     # -- searching -----------------------------------------------------------------------------------------
 
@@ -147,7 +180,7 @@ class Learner:
             for problem, own in zip(problems, self.settings, strict=True)
         ]
         results = self._run(problems, settings)
-        chain = Chain(log_theta, results, self._objective(log_theta, results), [], self._next)
+        chain = Chain(log_theta, results, self._objective(log_theta, results), [], self._next, self._count(log_theta))
         chain.histories = [self._records(r, chain) for r in results]
         chain.number += max(r.certificate.start for r in results)
         chain.n_iter = [r.n_iter for r in results]
@@ -156,18 +189,21 @@ class Learner:
 
     def _ascend(self, chain: Chain) -> Chain:
         """Climb and search on in turn until neither gains."""
+        best, waited = chain, 0
         for _ in range(_ROUNDS):
             models = self.models(chain)
-            if not any(len(model.indices) for model in models):
-                return chain
+            if waited == _PATIENCE or not any(len(model.indices) for model in models):
+                break
             found = climb(self.family, models, self.prior, chain.log_theta, _STEPS, self.moving(chain, models))
             if found.objective <= chain.objective:
-                return chain
-            further = self._go_on(chain, models, found)
-            if further.score < chain.score + _GAIN:
-                return chain
-            chain = further
-        return chain
+                break
+            gained = found.objective - chain.objective
+            chain = self._go_on(chain, models, found)
+            waited = 0 if chain.score > best.score + _GAIN else waited + 1
+            best = chain if chain.score > best.score else best
+            if gained < _GAIN and waited:
+                break
+        return best
 
     def _go_on(self, chain: Chain, models: Sequence[Held], found: Climbed) -> Chain:
         """Rebuild the dictionary at the parameters found, and search on from the model."""
@@ -179,7 +215,7 @@ class Learner:
         # With several independent models the climb raises their sum, not each: what follows is another start of each.
         number = chain.number if len(results) == 1 else self._next
         self._next += number == self._next
-        grown = Chain(found.log_theta, results, total, [], number)
+        grown = Chain(found.log_theta, results, total, [], number, self._count(found.log_theta))
         log_prior = self.prior.log_density(found.log_theta)
         for history, result, begin, n in zip(chain.histories, results, warm, chain.n_iter, strict=True):
             own = found.objective if len(results) == 1 else result.certificate.log_evidence + log_prior
@@ -190,6 +226,9 @@ class Learner:
 
     def _run(self, problems: Problems, settings: Sequence[Settings]) -> list[Result]:
         return [run(p, self.solver, own, self.rng) for p, own in zip(problems, settings, strict=True)]
+
+    def _count(self, log_theta: Array) -> int:
+        return int(np.sum(self.live(log_theta)))
 
     def _objective(self, log_theta: Array, results: Sequence[Result]) -> float:
         return self.prior.log_density(log_theta) + sum(r.certificate.log_evidence for r in results)
