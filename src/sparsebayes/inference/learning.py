@@ -86,7 +86,7 @@ class Chain:
 
     @property
     def score(self) -> float:
-        r"""The objective, less :math:`\tfrac12\log N` nats for every function kept and every input switched on.
+        r"""The objective, less :math:`\tfrac12\log N` nats for every function kept, and twice that for every live input.
 
         Maximising over a precision of its own lets each function gain evidence from noise, so that along the scale of
         the functions the evidence alone can rise until every row has a narrow function to itself.  Within one
@@ -94,7 +94,7 @@ class Chain:
         """
         prices = [0.5 * np.log(_rows(r)) for r in self.results]
         sizes = [r.active.size for r in self.results]
-        return self.objective - float(np.dot(prices, sizes)) - self.n_live * float(np.mean(prices))
+        return self.objective - float(np.dot(prices, sizes)) - 2.0 * self.n_live * float(np.mean(prices))
 
 
 class Learner:
@@ -151,19 +151,19 @@ class Learner:
 
     def _switch_off(self, best: Chain) -> Chain:
         """Switch inputs off one by one, the weakest first, as long as the score says so."""
-        refused = 0
+        refused, free = 0, np.ones(len(best.log_theta), dtype=bool)
         for p in np.argsort(np.abs(best.log_theta - self.off)):
             models = self.models(best)
             if refused == _REFUSALS or not self.live(best.log_theta)[p] or not any(len(m.indices) for m in models):
                 continue
-            there, free = best.log_theta.copy(), self.moving(best, models)
+            there = best.log_theta.copy()
             there[p], free[p] = self.off[p], False
-            found = climb(self.family, models, self.prior, there, _STEPS, free)
+            found = climb(self.family, models, self.prior, there, _STEPS, self.moving(best, models) & free)
             begun = replace(best, number=self._next)  # the objective may fall: another start
             self._next += 1
-            trial = self._ascend(self._go_on(begun, models, found))
-            refused = 0 if trial.score > best.score else refused + 1
-            best = trial if trial.score > best.score else best
+            trial = self._ascend(self._go_on(begun, models, found), free)
+            better = trial.score > best.score
+            best, free[p], refused = (trial, False, 0) if better else (best, True, refused + 1)
         return best
 
     def live(self, log_theta: Array) -> Array:
@@ -187,14 +187,15 @@ class Learner:
         self._next = 1 + max((record.start for history in chain.histories for record in history), default=chain.number)
         return chain
 
-    def _ascend(self, chain: Chain) -> Chain:
-        """Climb and search on in turn until neither gains."""
+    def _ascend(self, chain: Chain, free: Array | bool = True) -> Chain:
+        """Climb along the free parameters and search on, in turn, until neither gains."""
         best, waited = chain, 0
         for _ in range(_ROUNDS):
             models = self.models(chain)
             if waited == _PATIENCE or not any(len(model.indices) for model in models):
                 break
-            found = climb(self.family, models, self.prior, chain.log_theta, _STEPS, self.moving(chain, models))
+            moving = self.moving(chain, models) & free
+            found = climb(self.family, models, self.prior, chain.log_theta, _STEPS, moving)
             if found.objective <= chain.objective:
                 break
             gained = found.objective - chain.objective
