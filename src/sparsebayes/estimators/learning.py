@@ -28,8 +28,8 @@ _IRRELEVANT = 30.0
 _SHORTEST, _LONGEST = 1e-4, 1e3
 # A number without units may move by a factor of a thousand either way.
 _ENDS = np.array([-7.0, 7.0])
-# An input is off where the functions vary by a hundredth along its whole extent.
-_OFF = 10.0
+# Functions as wide as this many times the extent of the data vary by a hundredth over all of it.
+_INFINITE = 10.0
 # A parameter is arbitrary where moving it by a factor of e either way changes the evidence by less.
 _FLAT = 1e-3
 # Lengths at which the search is made before the climb, as multiples of the first.
@@ -102,7 +102,8 @@ def learn_kernel(
     family = Family(task.X, dictionary, functions, make)
     first = np.clip(np.log([p.value for p in functions.parameters]), prior.lower, prior.upper)
     alone = np.array([p.feature is not None and extent[p.feature] > 0.0 for p in functions.parameters])
-    off = np.where(alone, prior.centre, np.nan)
+    longest = np.where([p.length > 0 for p in functions.parameters], prior.upper, prior.lower)
+    off = np.where(alone, longest, np.nan)
     learner = Learner(family, task.solver, settings, prior, task.generator(), off)
     lengths = np.array([float(p.length) for p in functions.parameters])
     path = [np.clip(first + np.log(factor) * lengths, prior.lower, prior.upper) for factor in _PATH]
@@ -160,8 +161,10 @@ def _judge(
             found[p.name] = ParameterStatus.CONSTANT
         elif not moving[k]:
             found[p.name] = ParameterStatus.UNUSED if p.feature is not None or whole > 0 else ParameterStatus.CONSTANT
-        elif p.length and np.sign(p.length) * (value - p.length * np.log(_OFF * whole)) > 0.0:
-            found[p.name] = ParameterStatus.INFINITE if p.feature is None else ParameterStatus.OFF
+        elif np.isfinite(learner.off[k]) and not learner.live(chain.log_theta)[k]:
+            found[p.name] = ParameterStatus.OFF
+        elif p.feature is None and p.length * (value - p.length * np.log(_INFINITE * whole)) > 0.0:
+            found[p.name] = ParameterStatus.INFINITE
         elif value <= learner.prior.lower[k] or value >= learner.prior.upper[k]:
             found[p.name] = ParameterStatus.ZERO
         elif all(abs(learner.change(chain, k, shift)) < _FLAT for shift in (-1.0, 1.0)):
