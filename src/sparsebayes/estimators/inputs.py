@@ -15,7 +15,7 @@ from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, i
 from sparsebayes.estimators.kernels import LEARNED, resolve_kernel
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_magnitude, check_positive, check_restarts, check_weights, resolve_solver
-from sparsebayes.inference import ParameterStatus, Solver
+from sparsebayes.inference import ParameterStatus, Sequential, Solver
 from sparsebayes.posterior import Term
 
 Array = NDArray[np.float64]
@@ -60,6 +60,8 @@ class Inputs(BaseEstimator, ABC):
         check_positive("max_iter", self.max_iter, integer=True)
         check_restarts(self.n_restarts)
         solver = resolve_solver(self.solver)
+        if self._learned_gamma is not None and isinstance(self.solver, str) and isinstance(solver, Sequential):
+            solver.exchange = "converged"  # the search is made at many parameters: each must end well
         solver.check()
         given = check_weights(sample_weight, X.shape[0])
         weights = given if row_weight is None else given * row_weight

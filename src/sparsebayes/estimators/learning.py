@@ -152,14 +152,14 @@ def _judge(
     learner: Learner, chain: Chain, parameters: Sequence[Parameter], extent: Array
 ) -> dict[str, ParameterStatus]:
     models = learner.models(chain)
-    moving = learner.moving(chain, models) if any(len(m.indices) for m in models) else np.zeros(len(parameters), bool)
+    matters = learner.matters(chain, models) if any(len(m.indices) for m in models) else np.zeros(len(parameters), bool)
     found: dict[str, ParameterStatus] = {}
     for k, p in enumerate(parameters):
         value = chain.log_theta[k]
         whole = np.sqrt(np.sum(extent**2)) if p.feature is None else extent[p.feature]
         if p.feature is not None and whole == 0.0:
             found[p.name] = ParameterStatus.CONSTANT
-        elif not moving[k]:
+        elif not matters[k]:
             found[p.name] = ParameterStatus.UNUSED if p.feature is not None or whole > 0 else ParameterStatus.CONSTANT
         elif np.isfinite(learner.off[k]) and not learner.live(chain.log_theta)[k]:
             found[p.name] = ParameterStatus.OFF

@@ -26,7 +26,6 @@ from sparsebayes.inference.kernel_parameters import (
     HeldLaplace,
     LogNormal,
     climb,
-    objective,
 )
 from sparsebayes.inference.laplace import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem
@@ -151,19 +150,19 @@ class Learner:
 
     def _switch_off(self, best: Chain) -> Chain:
         """Switch inputs off one by one, the weakest first, as long as the score says so."""
-        refused, free = 0, np.ones(len(best.log_theta), dtype=bool)
+        refused = 0
         for p in np.argsort(np.abs(best.log_theta - self.off)):
             models = self.models(best)
             if refused == _REFUSALS or not self.live(best.log_theta)[p] or not any(len(m.indices) for m in models):
                 continue
-            there = best.log_theta.copy()
+            there, free = best.log_theta.copy(), self.moving(best, models)
             there[p], free[p] = self.off[p], False
-            found = climb(self.family, models, self.prior, there, _STEPS, self.moving(best, models) & free)
+            found = climb(self.family, models, self.prior, there, _STEPS, free)
             begun = replace(best, number=self._next)  # the objective may fall: another start
             self._next += 1
-            trial = self._ascend(self._go_on(begun, models, found), free)
-            better = trial.score > best.score
-            best, free[p], refused = (trial, False, 0) if better else (best, True, refused + 1)
+            trial = self._ascend(self._go_on(begun, models, found))
+            refused = 0 if trial.score > best.score else refused + 1
+            best = trial if trial.score > best.score else best
         return best
 
     def live(self, log_theta: Array) -> Array:
@@ -187,14 +186,14 @@ class Learner:
         self._next = 1 + max((record.start for history in chain.histories for record in history), default=chain.number)
         return chain
 
-    def _ascend(self, chain: Chain, free: Array | bool = True) -> Chain:
-        """Climb along the free parameters and search on, in turn, until neither gains."""
+    def _ascend(self, chain: Chain) -> Chain:
+        """Climb and search on, in turn, until neither gains; an input that is switched off stays so."""
         best, waited = chain, 0
         for _ in range(_ROUNDS):
             models = self.models(chain)
             if waited == _PATIENCE or not any(len(model.indices) for model in models):
                 break
-            moving = self.moving(chain, models) & free
+            moving = self.moving(chain, models)
             found = climb(self.family, models, self.prior, chain.log_theta, _STEPS, moving)
             if found.objective <= chain.objective:
                 break
@@ -257,10 +256,16 @@ class Learner:
         return found
 
     def moving(self, chain: Chain, models: Sequence[Held]) -> Array:
-        """Parameters on which the evidence depends at all; the prior alone moves none."""
-        logs = [model.logs for model in models]
-        _, by_theta, _ = objective(self.family, models, self.prior, chain.log_theta, logs)
-        return by_theta - self.prior.gradient(chain.log_theta) != 0.0
+        """Parameters that may move: those on which the evidence depends at all, and that are not switched off."""
+        return self.matters(chain, models) & (np.isnan(self.off) | self.live(chain.log_theta))
+
+    def matters(self, chain: Chain, models: Sequence[Held]) -> Array:
+        """Parameters on which the evidence depends at all."""
+        by_theta = np.zeros(len(chain.log_theta))
+        for model in models:
+            found = model.evaluate(self.family.columns(chain.log_theta, model.functions), model.logs)
+            by_theta += np.abs(self.family.pullback(chain.log_theta, model.functions, found.columns))
+        return by_theta > 0.0
 
     def change(self, chain: Chain, parameter: int, shift: float) -> float:
         """Change of the evidence when a parameter moves, every precision following the norm of its function."""
