@@ -33,7 +33,7 @@ _INFINITE = 10.0
 # A parameter is arbitrary where moving it by a factor of e either way changes the evidence by less.
 _FLAT = 1e-3
 # Lengths at which the search is made before the climb, as multiples of the first.
-_PATH = (1.0, 2.0, 0.5)
+_PATH = (1.0, 2.0)
 # Up to so many inputs, it is also made with each of them alone.
 _FEW_INPUTS = 5
 # Standard deviation of the log parameters of restarts about the first start.
@@ -157,10 +157,10 @@ def _judge(
     for k, p in enumerate(parameters):
         value = chain.log_theta[k]
         whole = np.sqrt(np.sum(extent**2)) if p.feature is None else extent[p.feature]
-        if p.feature is not None and whole == 0.0:
+        if whole == 0.0 and p.length:
             found[p.name] = ParameterStatus.CONSTANT
         elif not matters[k]:
-            found[p.name] = ParameterStatus.UNUSED if p.feature is not None or whole > 0 else ParameterStatus.CONSTANT
+            found[p.name] = ParameterStatus.FLAT if learner.used(chain, k) else ParameterStatus.UNUSED
         elif np.isfinite(learner.off[k]) and not learner.live(chain.log_theta)[k]:
             found[p.name] = ParameterStatus.OFF
         elif p.feature is None and p.length * (value - p.length * np.log(_INFINITE * whole)) > 0.0:
