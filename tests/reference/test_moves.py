@@ -112,9 +112,9 @@ def correlated(seed, n=60, m=120, true=5):
 def test_exchange_never_ends_below_plain_greed_on_correlated_dictionaries(seed):
     Phi, y = correlated(seed)
     plain = SparseBayesRegressor(fit_intercept=False, noise_variance=0.25).fit(Phi, y)
-    model = SparseBayesRegressor(
-        fit_intercept=False, noise_variance=0.25, solver=Sequential(exchange="converged")
-    ).fit(Phi, y)
+    model = SparseBayesRegressor(fit_intercept=False, noise_variance=0.25, solver=Sequential(exchange="converged")).fit(
+        Phi, y
+    )
     assert model.log_marginal_likelihood_ >= plain.log_marginal_likelihood_ - 1e-6
     assert model.certificate_.converged
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -235,7 +236,7 @@ class Joined(Functions):
     def _shares(self) -> list[slice]:
         """Where the parameters of each part are."""
         ends = np.cumsum([0, *(len(part.parameters) for part in self.parts)]).tolist()
-        return [slice(start, end) for start, end in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(start, end) for start, end in pairwise(ends)]
 
     def with_parameters(self, values: Floats) -> Functions:
         """Return the same functions, at the same centres, with other magnitudes."""

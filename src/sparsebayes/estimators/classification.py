@@ -43,7 +43,9 @@ def fit_classification(
 ) -> ClassificationFit:
     """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest."""
     if task.solver.candidates is not None or task.solver.split_merge:
-        raise ValueError("candidates, split_merge: functions are generated on the way in regression only; use a basis with centres")
+        raise ValueError(
+            "candidates, split_merge: functions are generated on the way in regression only; use a basis with centres"
+        )
     likelihoods = _likelihoods(labels, n_classes, task.weights, joint)
 
     def make(current: Dictionary) -> list[LaplaceProblem]:

@@ -114,7 +114,6 @@ class _Classifier(ClassifierMixin, Inputs):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-
     def summary(self) -> list[Term]:
         """What each kept term does for the model: one :class:`Term` each, the most important of a class first."""
         check_is_fitted(self)

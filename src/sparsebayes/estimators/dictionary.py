@@ -13,8 +13,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
 from sparsebayes.basis.kernels import Kernel
-from sparsebayes.estimators.refinement import refined
 from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design, representatives
+from sparsebayes.estimators.refinement import refined
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

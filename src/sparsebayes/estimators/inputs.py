@@ -14,7 +14,13 @@ from sparsebayes.basis import Basis, Functions
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import LEARNED, resolve_kernel
 from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import check_magnitude, check_positive, check_restarts, check_weights, resolve_solver
+from sparsebayes.estimators.validation import (
+    check_magnitude,
+    check_positive,
+    check_restarts,
+    check_weights,
+    resolve_solver,
+)
 from sparsebayes.inference import ParameterStatus, Sequential, Solver
 from sparsebayes.posterior import Term
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,10 +119,10 @@ def learn_kernel(
 
 def _one_input(first: Array, off: Array, parameters: Sequence[Parameter]) -> list[Array]:
     """Places with all inputs but one switched off, where there are two inputs or a few more."""
-    features = sorted({p.feature for p, value in zip(parameters, off, strict=True) if np.isfinite(value)} - {None})
+    owner = np.array([-1 if p.feature is None else p.feature for p in parameters])
+    features = np.unique(owner[np.isfinite(off)])
     if not 2 <= len(features) <= _FEW_INPUTS:
         return []
-    owner = np.array([-1 if p.feature is None else p.feature for p in parameters])
     return [np.where(np.isfinite(off) & (owner != j), off, first) for j in features]
 
 
@@ -194,4 +195,7 @@ def _evidence(chain: Chain) -> float:
 
 def _settled(basis: Basis | None, functions: Functions) -> Basis | None:
     """The basis with the parameters learned."""
-    return None if basis is None else clone(basis).set_params(**functions.settings)
+    if basis is None:
+        return None
+    learned: Any = clone(basis)
+    return learned.set_params(**functions.settings)

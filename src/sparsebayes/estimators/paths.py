@@ -54,7 +54,8 @@ def path(
         raise ValueError(f"parameter={parameter!r} is not known; choose one of {', '.join(map(repr, PARAMETERS))}")
     thread, fitted = Thread(), []
     for value in values:
-        model: Any = clone(estimator).set_params(**{parameter: value})
+        model: Any = clone(estimator)
+        model.set_params(**{parameter: value})
         model._thread = thread
         try:
             model.fit(X, y, sample_weight=sample_weight)

@@ -66,7 +66,8 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
     groups = [list(range(n_targets))] if targets.shared_support else [[k] for k in range(n_targets)]
     if (task.solver.candidates is not None or task.solver.split_merge) and len(groups) > 1:
         raise ValueError(
-            "candidates, split_merge: each target would generate its own functions; use shared_support=True, or one target"
+            "candidates, split_merge: each target would generate its own functions; use shared_support=True, or one "
+            "target"
         )
     parts = [scale.part(group) for group in groups]
     fixed = targets.noise_variance
@@ -79,9 +80,7 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
     if task.gamma is None:
         eligible = dictionary.eligible
         begin = [_at_noise(task.warm(k), level) for k, level in enumerate(noise)]
-        solved = [
-            _solve(task, dictionary, eligible, *each) for each in zip(scaled, noise, begin, strict=True)
-        ]
+        solved = [_solve(task, dictionary, eligible, *each) for each in zip(scaled, noise, begin, strict=True)]
         task.leave([result for _, result in solved])
     else:
         learned = _learn(task, dictionary, scaled, noise)

@@ -109,7 +109,6 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         std = np.column_stack([p.standard_deviation(values) for p in self._posteriors])
         return (mean[:, 0], std[:, 0]) if self._single else (mean, std)
 
-
     def summary(self) -> list[Term]:
         """What each kept term does for the model: one :class:`Term` each, the most important of a target first."""
         check_is_fitted(self)

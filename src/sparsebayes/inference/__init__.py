@@ -8,4 +8,14 @@ from .status import ParameterStatus, Record, Status
 
 SOLVERS: dict[str, type[Solver]] = {"sequential": Sequential}
 
-__all__ = ["SOLVERS", "Certificate", "ParameterStatus", "Record", "Result", "Sequential", "Settings", "Solver", "Status"]
+__all__ = [
+    "SOLVERS",
+    "Certificate",
+    "ParameterStatus",
+    "Record",
+    "Result",
+    "Sequential",
+    "Settings",
+    "Solver",
+    "Status",
+]

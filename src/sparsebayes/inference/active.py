@@ -179,7 +179,7 @@ class ActiveSet(Active):
         return Statistics(alpha, s, q2, movable)
 
     def cross(self) -> Array:
-        r""":math:`\beta\boldsymbol\Phi^\top\mathbf W\boldsymbol\Phi_a\boldsymbol\Sigma`, (M, a): what deletions change S and Q by."""
+        r""":math:`\beta\boldsymbol\Phi^\top\mathbf W\boldsymbol\Phi_a\boldsymbol\Sigma`, (M, a); see ``moves.py``."""
         return self.beta * (self.C.T @ (self.R @ self.covariance))
 
     def condition_number(self) -> float:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
@@ -234,7 +235,12 @@ def objective(
 
 
 def climb(
-    family: Family, models: Sequence[Held], prior: LogNormal, log_theta: Array, steps: int, free: Array | None = None
+    family: Family,
+    models: Sequence[Held],
+    prior: LogNormal,
+    log_theta: Array,
+    steps: int,
+    free: NDArray[np.bool_] | None = None,
 ) -> Climbed:
     """A few quasi-Newton steps on all of them together; never ends below where it began.
 

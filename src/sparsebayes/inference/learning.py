@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array
@@ -53,6 +54,7 @@ _PLACES = 2
 # How often the search is begun again from nothing at the parameters found.
 _CONFIRMATIONS = 1
 
+Mask = NDArray[np.bool_]
 Problems = Sequence[GaussianProblem | LaplaceProblem]
 
 
@@ -169,7 +171,7 @@ class Learner:
             best = trial if trial.score > best.score else best
         return best
 
-    def live(self, log_theta: Array) -> Array:
+    def live(self, log_theta: Array) -> Mask:
         """Inputs that are not switched off, by parameter."""
         return np.abs(log_theta - self.off) > _NEARLY_OFF
 
@@ -259,11 +261,11 @@ class Learner:
                 found.append(HeldLaplace(active.problem, active.indices, active.alpha, active.mean))
         return found
 
-    def moving(self, chain: Chain, models: Sequence[Held]) -> Array:
+    def moving(self, chain: Chain, models: Sequence[Held]) -> Mask:
         """Parameters that may move: those on which the evidence depends at all, and that are not switched off."""
         return self.matters(chain, models) & (np.isnan(self.off) | self.live(chain.log_theta))
 
-    def matters(self, chain: Chain, models: Sequence[Held]) -> Array:
+    def matters(self, chain: Chain, models: Sequence[Held]) -> Mask:
         """Parameters on which the evidence depends at all."""
         by_theta = np.zeros(len(chain.log_theta))
         for model in models:
@@ -276,7 +278,9 @@ class Learner:
         there = chain.log_theta.copy()
         there[parameter] += _FAR
         return any(
-            not np.array_equal(self.family.columns(there, m.functions), self.family.columns(chain.log_theta, m.functions))
+            not np.array_equal(
+                self.family.columns(there, m.functions), self.family.columns(chain.log_theta, m.functions)
+            )
             for m in self.models(chain)
         )
 

@@ -201,33 +201,34 @@ def _partners(active: Active) -> Iterator[tuple[int, int]]:
     yield from sorted(pairs)
 
 
-def _pair(active: ActiveSet, linear: Linearised, j: int, near: NDArray[np.intp]) -> tuple[int, int, tuple[float, float], float]:
+def _pair(
+    active: ActiveSet, linear: Linearised, j: int, near: NDArray[np.intp]
+) -> tuple[int, int, tuple[float, float], float]:
     """Best two of these functions to take the place of function j: which, their precisions, and what they bring.
 
     The two precisions are found by turns, each exactly given the other, for all pairs at once.
     """
-    block = 1.0 / active.covariance[j, j]
+    block, change = 1.0 / active.covariance[j, j], linear.cross[near, j]
     columns = active.problem.columns(near)
-    inside = active.problem.columns(np.array(active.indices))
-    shared = active.beta * (columns.T @ inside)
+    shared = active.beta * (columns.T @ active.problem.columns(np.array(active.indices)))
     joint = active.beta * (columns.T @ columns) - shared @ active.covariance @ shared.T
-    change = linear.cross[near, j]
     joint += block * np.outer(change, change)
     q = linear.Q[near] + block * change[:, None] * active.mean[j]
-    s, q2, targets = np.diagonal(joint).copy(), np.mean(q**2, axis=1), active.problem.n_targets
-    product = q @ q.T / targets
-    beta = np.broadcast_to(best_alpha(s, q2), joint.shape)  # precision of the second of each pair
+    targets = active.problem.n_targets
+    s, q2, product = np.diagonal(joint).copy(), np.mean(q**2, axis=1), q @ q.T / targets
+    alpha = np.full(joint.shape, np.inf)  # of the first of each pair; the second is then on its own
+    s2, q3 = np.broadcast_to(s[None, :], joint.shape), np.broadcast_to(q2[None, :], joint.shape)
+    second = best_alpha(s2, q3)
     for _ in range(_ALTERNATIONS):
-        s1, q1 = _given(s[:, None], q2[:, None], s[None, :], q2[None, :], joint, product, beta)
-        alpha = best_alpha(s1, q1)
+        alpha = best_alpha(*_given(s[:, None], q2[:, None], s[None, :], q2[None, :], joint, product, second))
         s2, q3 = _given(s[None, :], q2[None, :], s[:, None], q2[:, None], joint, product, alpha)
-        beta = best_alpha(s2, q3)
+        second = best_alpha(s2, q3)
     first = contribution(alpha, np.broadcast_to(s[:, None], alpha.shape), np.broadcast_to(q2[:, None], alpha.shape))
-    total = targets * (first + contribution(beta, s2, q3))
-    usable = np.isfinite(alpha) & np.isfinite(beta) & (s2 > _RESOLVED * linear.norms[near])
+    total = targets * (first + contribution(second, s2, q3))
+    usable = np.isfinite(alpha) & np.isfinite(second) & (s2 > _RESOLVED * linear.norms[near])
     total = np.where(usable & ~np.eye(len(near), dtype=bool), total, -np.inf)
     i, k = np.unravel_index(int(np.argmax(total)), total.shape)
-    return int(i), int(k), (float(alpha[i, k]), float(beta[i, k])), float(total[i, k])
+    return int(i), int(k), (float(alpha[i, k]), float(second[i, k])), float(total[i, k])
 
 
 def _given(

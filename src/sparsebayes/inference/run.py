@@ -149,7 +149,9 @@ class _Run:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
         warm = self.settings.warm
         if isinstance(problem, LaplaceProblem):
-            known = LaplaceActive(problem) if warm is None else LaplaceActive.from_model(problem, warm.indices, warm.alpha)
+            known = (
+                LaplaceActive(problem) if warm is None else LaplaceActive.from_model(problem, warm.indices, warm.alpha)
+            )
             return known, False, Status.CONVERGED
         fixed = self.settings.noise_variance
         if problem.mean_square == 0.0:
@@ -216,8 +218,8 @@ class _Run:
         """Begin from random models; where noise is learned, at the noise of the best one."""
         if self.settings.restarts == 0 or self.settings.chance is None:
             return
-        number = 1 + max((record.start for record in self.history), default=0)
-        for number in range(number, number + self.settings.restarts):
+        first = 1 + max((record.start for record in self.history), default=0)
+        for number in range(first, first + self.settings.restarts):
             state = self.best.state
             model = random_model(state.active, self.settings.chance)
             trial = _Start(number, self.solver.init(model, state.learn_noise, state.rng), n_iter=model.size)

@@ -22,8 +22,8 @@ class Status(Enum):
         "fewer or narrower functions, or fix a larger noise_variance."
     )
     KERNEL = (
-        "Converged, but the data do not determine every parameter of the kernel: kernel_status_ names those that ran to "
-        "a limit or make no difference; fix them, or give gamma as a number."
+        "Converged, but the data do not determine every parameter of the kernel: kernel_status_ names those that ran "
+        "to a limit or make no difference; fix them, or give gamma as a number."
     )
     INTERRUPTED = "Interrupted: the model is the last complete state; fit again to continue to convergence."
 
