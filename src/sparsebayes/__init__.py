@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         SparseBayesClassifier,
         SparseBayesRegressor,
         SparseKernelPCA,
+        path,
     )
     from sparsebayes.export import load, save
     from sparsebayes.inference import EM, Backfitting, MacKay, Sequential, SubsetSelection, Variational
@@ -47,6 +48,7 @@ _HOMES = {
     "basis": "",
     "datasets": "",
     "load": "export",
+    "path": "estimators",
     "report": "",
     "save": "export",
     "tables": "",
@@ -70,6 +72,7 @@ __all__ = [
     "basis",
     "datasets",
     "load",
+    "path",
     "report",
     "save",
     "tables",

@@ -14,11 +14,12 @@ from .kernels import (
     Kernel,
     Laplacian,
     LinearSpline,
-    PolynomialKernel,
-    Sigmoid,
+    SmoothWidthKernel,
     ThinPlateSpline,
     WidthKernel,
 )
+from .parameters import Learnable, Parameter
+from .products import PolynomialKernel, Sigmoid
 from .simple import Bias, Linear, Polynomial
 from .steps import Heaviside
 
@@ -33,12 +34,15 @@ __all__ = [
     "Heaviside",
     "Kernel",
     "Laplacian",
+    "Learnable",
     "Linear",
     "LinearSpline",
+    "Parameter",
     "Polynomial",
     "PolynomialKernel",
     "Precomputed",
     "Sigmoid",
+    "SmoothWidthKernel",
     "Sum",
     "ThinPlateSpline",
     "WidthKernel",

@@ -8,13 +8,16 @@ anywhere, restricted to those that the evidence kept, and written down as plain 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
+
+from .parameters import Parameter
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -108,6 +111,43 @@ class Functions(ABC):
         """Return these functions followed by those of ``other``."""
         return Joined([self, other])
 
+    # -- what can be learned about them: nothing, unless a subclass says otherwise -------------------------
+
+    @property
+    def kind(self) -> str:
+        """Kind of the basis they come from, by which the term of a sum is called."""
+        return ""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The magnitudes that they share and that can be learned."""
+        return ()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What ``set_params`` of their basis would need to be given."""
+        return {}
+
+    def with_parameters(self, values: Floats) -> Functions:
+        """Return the same functions, at the same centres, with other magnitudes."""
+        return self
+
+    def per_input(self) -> Functions:
+        """Return the same functions with one scale for each input."""
+        return self
+
+    def dcolumns(self, X: ArrayLike, idx: Any, parameter: int) -> Floats:
+        """Return ∂φ_m(x_i)/∂log θ for the functions ``idx`` and parameter number ``parameter``, (n, k)."""
+        raise IndexError(f"parameter {parameter}: these functions have {len(self.parameters)} that can be learned")
+
+    def pullback(self, X: Floats, idx: Any, gradient: Floats) -> Floats:
+        """Return Σ_im gradient_im ∂φ_m(x_i)/∂log θ_p over the functions ``idx``, for every parameter p."""
+        return np.zeros(len(self.parameters))
+
+    def at_centres(self, like: int, centres: Floats) -> Functions:
+        """Return functions like number ``like`` at new centres, (k, d)."""
+        raise ValueError(f"function {like} has no centre that could be moved")
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self)} functions of {self.n_features} inputs>"
 
@@ -176,6 +216,58 @@ class Joined(Functions):
     def specifications(self) -> list[Specification]:
         """Return the identity of every function as plain, JSON-able data."""
         return [spec for part in self.parts for spec in part.specifications()]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters of all parts, called as the terms of a :class:`Sum` are."""
+        return tuple(p.prefixed(term) for term, part in self._named() for p in part.parameters)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What ``set_params`` of their basis would need to be given."""
+        return {f"{term}__{name}": value for term, part in self._named() for name, value in part.settings.items()}
+
+    def _named(self) -> Iterator[tuple[str, Functions]]:
+        count: dict[str, int] = {}
+        for part in self.parts:
+            count[part.kind] = count.get(part.kind, 0) + 1
+            yield part.kind if count[part.kind] == 1 else f"{part.kind}_{count[part.kind]}", part
+
+    def _shares(self) -> list[slice]:
+        """Where the parameters of each part are."""
+        ends = np.cumsum([0, *(len(part.parameters) for part in self.parts)]).tolist()
+        return [slice(start, end) for start, end in pairwise(ends)]
+
+    def with_parameters(self, values: Floats) -> Functions:
+        """Return the same functions, at the same centres, with other magnitudes."""
+        return Joined([p.with_parameters(values[mine]) for p, mine in zip(self.parts, self._shares(), strict=True)])
+
+    def per_input(self) -> Functions:
+        """Return the same functions with one scale for each input."""
+        return Joined([part.per_input() for part in self.parts])
+
+    def dcolumns(self, X: ArrayLike, idx: Any, parameter: int) -> Floats:
+        """Return ∂φ_m(x_i)/∂log θ, zero for the functions of other parts."""
+        which, place = self._route(positions(idx, len(self)))
+        values = np.zeros((as_inputs(X).shape[0], place.size))
+        for p, mine in enumerate(self._shares()):
+            if mine.start <= parameter < mine.stop and np.any(which == p):
+                values[:, which == p] = self.parts[p].dcolumns(X, place[which == p], parameter - mine.start)
+        return values
+
+    def pullback(self, X: Floats, idx: Any, gradient: Floats) -> Floats:
+        """Return Σ_im gradient_im ∂φ_m(x_i)/∂log θ_p over the functions ``idx``, for every parameter p."""
+        which, place = self._route(positions(idx, len(self)))
+        total = np.zeros(len(self.parameters))
+        for p, mine in enumerate(self._shares()):
+            if mine.stop > mine.start and np.any(which == p):
+                total[mine] = self.parts[p].pullback(X, place[which == p], gradient[:, which == p])
+        return total
+
+    def at_centres(self, like: int, centres: Floats) -> Functions:
+        """Return functions like number ``like`` at new centres, (k, d)."""
+        which, place = self._route(positions([like], len(self)))
+        return self.parts[which[0]].at_centres(int(place[0]), centres)
 
 
 class Basis(BaseEstimator, ABC):

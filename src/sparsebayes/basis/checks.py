@@ -53,3 +53,17 @@ def check_width(value: Any, n_features: int) -> float | list[float]:
             f"width={value!r}; expected a positive number, or one positive number for each of the {n_features} inputs"
         )
     return width.tolist()
+
+
+def check_slope(name: str, value: Any, n_features: int) -> float | list[float]:
+    """Return a slope as one finite float, or as a list of one per input."""
+    try:
+        slope: NDArray[np.float64] = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        slope = np.array(np.nan)
+    flag = isinstance(value, (bool, np.bool_))
+    if flag or slope.shape not in {(), (n_features,)} or not np.isfinite(slope).all():
+        raise ValueError(
+            f"{name}={value!r}; expected a finite number, or one finite number for each of the {n_features} inputs"
+        )
+    return slope.tolist()

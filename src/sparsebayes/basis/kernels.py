@@ -7,6 +7,7 @@ The equations are those of the report on Tipping (2001), PHJ below. A new kernel
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -14,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .base import Basis, Floats, Functions, Index, Specification, as_inputs, positions
-from .checks import check_count, check_real, check_training, check_width
+from .checks import check_count, check_training, check_width
 from .distances import city_block_distances, farthest_rows, squared_distances
+from .parameters import Learnable, Parameter, broadcast_scale, scale_parameters
 
 Width = float | ArrayLike
 Centres = None | int | ArrayLike
@@ -87,6 +89,51 @@ class KernelFunctions(Functions):
             {"kind": kernel.kind, **kernel._parameters(self.n_features), "centre": centre}
             for centre in self._centres.tolist()
         ]
+
+    @property
+    def kind(self) -> str:
+        """Kind of the kernel."""
+        return self._kernel.kind
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The magnitudes of the kernel that can be learned."""
+        return tuple(self._kernel.magnitudes(self.n_features)) if isinstance(self._kernel, Learnable) else ()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What ``set_params`` of the kernel would need to be given."""
+        return self._kernel._parameters(self.n_features) if isinstance(self._kernel, Learnable) else {}
+
+    def with_parameters(self, values: Floats) -> KernelFunctions:
+        """Return the same functions, at the same centres, with other magnitudes."""
+        if not isinstance(self._kernel, Learnable):
+            return self
+        kernel = self._kernel.with_magnitudes(np.asarray(values, dtype=np.float64).tolist(), self.n_features)
+        return KernelFunctions(kernel, self._centres, self._rows)
+
+    def per_input(self) -> KernelFunctions:
+        """Return the same functions with one scale for each input."""
+        if not isinstance(self._kernel, Learnable):
+            return self
+        return KernelFunctions(self._kernel.per_input(self.n_features), self._centres, self._rows)
+
+    def dcolumns(self, X: ArrayLike, idx: Any, parameter: int) -> Floats:
+        """Return ∂φ_m(x_i)/∂log θ for the functions ``idx`` and parameter number ``parameter``, (n, k)."""
+        if not isinstance(self._kernel, Learnable):
+            return super().dcolumns(X, idx, parameter)
+        centres = self._centres[positions(idx, len(self))]
+        return self._kernel.derivative(as_inputs(X), centres, self.parameters[parameter])
+
+    def pullback(self, X: Floats, idx: Any, gradient: Floats) -> Floats:
+        """Return Σ_im gradient_im ∂φ_m(x_i)/∂log θ_p over the functions ``idx``, for every parameter p."""
+        if not isinstance(self._kernel, Learnable):
+            return np.zeros(0)
+        return self._kernel.pullback(X, self._centres[positions(idx, len(self))], gradient)
+
+    def at_centres(self, like: int, centres: Floats) -> KernelFunctions:
+        """Return functions of the same kernel at new centres, (k, d)."""
+        return KernelFunctions(self._kernel, centres, np.full(len(centres), -1, dtype=np.intp))
 
 
 class Kernel(Basis):
@@ -189,7 +236,38 @@ class WidthKernel(Kernel):
         return X / np.asarray(self.width, dtype=np.float64)
 
 
-class RBF(WidthKernel):
+class SmoothWidthKernel(Learnable, WidthKernel):
+    r"""A width kernel with derivatives: :math:`\partial K/\partial\log w_j = K'\,(x_j-c_j)^2/w_j^2`.
+
+    Parameters
+    ----------
+    width : float or (d,) array-like, default=1.0
+        Positive; one for all inputs, or one for each.
+    centres : None, int or (m, d) array-like, default=None
+        All training rows, that many of them, or the centres themselves.
+    """
+
+    def magnitudes(self, n_features: int) -> list[Parameter]:
+        """The width, or the widths."""
+        return scale_parameters("width", self.width, 1)
+
+    def with_magnitudes(self, values: Sequence[float], n_features: int) -> Self:
+        """The kernel with another width, or with other widths."""
+        return type(self)(values[0] if np.ndim(np.asarray(self.width)) == 0 else list(values))
+
+    def per_input(self, n_features: int) -> Self:
+        """The kernel with one width for each input."""
+        return type(self)(broadcast_scale(self.width, n_features))
+
+    def _partial(self, X: Floats, centres: Floats, parameter: Parameter) -> Floats:
+        j = parameter.feature
+        if j is None:
+            return squared_distances(self.scaled(X), self.scaled(centres))
+        difference = (X[:, j, None] - centres[:, j]) / parameter.value
+        return np.square(difference, out=difference)
+
+
+class RBF(SmoothWidthKernel):
     """The Gaussian, K(x, c) = exp(−‖(x − c)/width‖²).
 
     A paper's width r is ``width=r``; scikit-learn's ``gamma`` is 1/width². One width per input gives the
@@ -212,8 +290,11 @@ class RBF(WidthKernel):
         np.negative(values, out=values)
         return np.exp(values, out=values)  # PHJ eqs 23 and 24
 
+    def _slope(self, X: Floats, centres: Floats) -> Floats:
+        return 2.0 * self._evaluate(X, centres)
 
-class Laplacian(WidthKernel):
+
+class Laplacian(SmoothWidthKernel):
     """The Laplacian kernel ``K(x, c) = exp(−Σ_j |x_j − c_j|/width_j)``.
 
     scikit-learn's ``gamma`` is 1/width.
@@ -235,8 +316,17 @@ class Laplacian(WidthKernel):
         np.negative(values, out=values)
         return np.exp(values, out=values)
 
+    def _slope(self, X: Floats, centres: Floats) -> Floats:
+        return self._evaluate(X, centres)
 
-class Cauchy(WidthKernel):
+    def _partial(self, X: Floats, centres: Floats, parameter: Parameter) -> Floats:
+        j = parameter.feature
+        if j is None:
+            return city_block_distances(self.scaled(X), self.scaled(centres))
+        return np.abs(X[:, j, None] - centres[:, j]) / parameter.value
+
+
+class Cauchy(SmoothWidthKernel):
     """The Cauchy kernel K(x, c) = 1/(1 + ‖(x − c)/width‖²), with heavier tails than the Gaussian.
 
     Parameters
@@ -256,8 +346,11 @@ class Cauchy(WidthKernel):
         values += 1.0
         return np.reciprocal(values, out=values)
 
+    def _slope(self, X: Floats, centres: Floats) -> Floats:
+        return 2.0 * self._evaluate(X, centres) ** 2
 
-class ThinPlateSpline(WidthKernel):
+
+class ThinPlateSpline(SmoothWidthKernel):
     """The thin-plate spline K(x, c) = ρ² log ρ with ρ = ‖(x − c)/width‖, zero at the centre.
 
     Parameters
@@ -277,6 +370,12 @@ class ThinPlateSpline(WidthKernel):
         values *= logs
         values *= 0.5  # ρ² log ρ = ½ ρ² log ρ²
         return values
+
+    def _slope(self, X: Floats, centres: Floats) -> Floats:
+        values = squared_distances(self.scaled(X), self.scaled(centres))
+        logs = np.zeros_like(values)
+        np.log(values, out=logs, where=values > 0.0)
+        return -1.0 - logs  # dK/dρ² = ½(log ρ² + 1), and ρ² falls by twice the squared scaled difference
 
 
 class LinearSpline(Kernel):
@@ -299,66 +398,3 @@ class LinearSpline(Kernel):
             product = x * c
             values *= 1.0 + product + low * (product + low * (low / 3.0 - (x + c) / 2.0))  # PHJ eq. 22
         return values
-
-
-class PolynomialKernel(Kernel):
-    """The polynomial kernel K(x, c) = (gamma x·c + coef0)^degree.
-
-    Parameters
-    ----------
-    degree : int, default=3
-        Positive.
-    gamma, coef0 : float, default=1.0 and 0.0
-        Slope and offset.
-    centres : None, int or (m, d) array-like, default=None
-        All training rows, that many of them, or the centres themselves.
-    """
-
-    kind = "polynomial_kernel"
-
-    def __init__(self, degree: int = 3, gamma: float = 1.0, coef0: float = 0.0, centres: Centres = None) -> None:
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.centres = centres
-
-    def _parameters(self, n_features: int) -> Specification:
-        return {
-            "degree": check_count("degree", self.degree),
-            "gamma": check_real("gamma", self.gamma),
-            "coef0": check_real("coef0", self.coef0),
-        }
-
-    def _evaluate(self, X: Floats, centres: Floats) -> Floats:
-        values = X @ centres.T
-        values *= self.gamma
-        values += self.coef0
-        return np.power(values, self.degree, out=values)
-
-
-class Sigmoid(Kernel):
-    """The sigmoid kernel K(x, c) = tanh(gamma x·c + coef0): a hidden unit per centre.
-
-    Parameters
-    ----------
-    gamma, coef0 : float, default=1.0 and 0.0
-        Slope and offset.
-    centres : None, int or (m, d) array-like, default=None
-        All training rows, that many of them, or the centres themselves.
-    """
-
-    kind = "sigmoid"
-
-    def __init__(self, gamma: float = 1.0, coef0: float = 0.0, centres: Centres = None) -> None:
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.centres = centres
-
-    def _parameters(self, n_features: int) -> Specification:
-        return {"gamma": check_real("gamma", self.gamma), "coef0": check_real("coef0", self.coef0)}
-
-    def _evaluate(self, X: Floats, centres: Floats) -> Floats:
-        values = X @ centres.T
-        values *= self.gamma
-        values += self.coef0
-        return np.tanh(values, out=values)

@@ -51,6 +51,11 @@ class StepFunctions(Functions):
         idx = positions(idx, len(self))
         return StepFunctions(self._features[idx], self._thresholds[idx], self._rows[idx], self.n_features)
 
+    def at_centres(self, like: int, centres: Floats) -> StepFunctions:
+        """Return steps along the same input at new thresholds."""
+        features = np.full(len(centres), self._features[like], dtype=np.intp)
+        return StepFunctions(features, centres[:, features[0]], np.full(len(centres), -1, np.intp), self.n_features)
+
     def specifications(self) -> list[Specification]:
         """Return the identity of every function as plain, JSON-able data."""
         return [

@@ -3,6 +3,7 @@
 from .ard import ARDRegression
 from .classifiers import RVC, SparseBayesClassifier
 from .kernel_pca import SparseKernelPCA
+from .paths import path
 from .regressors import RVR, SparseBayesRegressor
 
-__all__ = ["RVC", "RVR", "ARDRegression", "SparseBayesClassifier", "SparseBayesRegressor", "SparseKernelPCA"]
+__all__ = ["RVC", "RVR", "ARDRegression", "SparseBayesClassifier", "SparseBayesRegressor", "SparseKernelPCA", "path"]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.basis import Basis
 from sparsebayes.estimators.dictionary import Dictionary, Kept
-from sparsebayes.estimators.task import Task, warn_unconverged
-from sparsebayes.inference import Result
+from sparsebayes.estimators.learning import solve_laplace
+from sparsebayes.estimators.task import Task
+from sparsebayes.inference import ParameterStatus, Result
 from sparsebayes.inference.mode import LaplaceProblem
-from sparsebayes.inference.run import run
 from sparsebayes.inference.support import Support, SupportRule
 from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
 from sparsebayes.posterior import ClassPosterior
@@ -34,25 +35,34 @@ class ClassificationFit:
     weights: Array
     results: list[Result]
     rule: SupportRule
+    dictionary: Dictionary
+    kernel: Basis | None = None
+    parameters: dict[str, ParameterStatus] | None = None
 
 
 def fit_classification(
     task: Task, labels: Index, n_classes: int, dictionary: Dictionary, joint: bool
 ) -> ClassificationFit:
     """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest."""
-    if task.solver.candidates is not None:
-        raise ValueError("candidates: functions are generated on the way in regression only; use a basis with centres")
-    eligible = dictionary.eligible
-    rule = task.rule(eligible)
-    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
-    results = []
-    for number, likelihood in enumerate(_likelihoods(labels, n_classes, task.weights, joint)):
-        rule = task.rule(np.tile(eligible, likelihood.shape[1]))
-        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, dictionary.stand_in, rule.cost)
-        results.append(run(problem, task.solver, task.settings(number), task.generator()))
-    task.close([result.status for result in results])
-    warn_unconverged([result.status for result in results])
-    return _collect(task, dictionary, results, rule)
+    if task.solver.candidates is not None or task.solver.split_merge:
+        raise ValueError(
+            "candidates, split_merge: functions are generated on the way in regression only; use a basis with centres"
+        )
+    likelihoods = _likelihoods(labels, n_classes, task.weights, joint)
+
+    def rule(eligible: NDArray[np.bool_]) -> SupportRule:
+        return task.rule(np.tile(eligible, likelihoods[0].shape[1]))
+
+    def make(current: Dictionary) -> list[LaplaceProblem]:
+        bias = current.constant() if task.solver.initialisation == "bias" else current.bias
+        eligible = current.eligible
+        cost = rule(eligible).cost
+        return [LaplaceProblem(current.design, one, eligible, bias, current.stand_in, cost) for one in likelihoods]
+
+    learned = solve_laplace(task, dictionary, make)
+    found = learned.dictionary
+    fit = _collect(task, found, learned.results, rule(found.eligible))
+    return replace(fit, kernel=learned.kernel, parameters=learned.parameters)
 
 
 def _likelihoods(labels: Index, n_classes: int, weights: Array, joint: bool) -> list[Likelihood]:
@@ -84,4 +94,6 @@ def _collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Su
         supports.append(Support.of(active).take(order))
         alphas.append(alpha)
         weights.append(weight)
-    return ClassificationFit(kept, posteriors, supports, np.vstack(alphas), np.vstack(weights), results, rule)
+    return ClassificationFit(
+        kept, posteriors, supports, np.vstack(alphas), np.vstack(weights), results, rule, dictionary
+    )

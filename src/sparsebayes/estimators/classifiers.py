@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sparsebayes.basis import Basis
 from sparsebayes.estimators.classification import ClassificationFit, fit_classification
@@ -17,6 +17,7 @@ from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, docu
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.validation import check_weights, choose
 from sparsebayes.inference import Solver
+from sparsebayes.posterior import Term, summarise
 
 Array = NDArray[np.float64]
 
@@ -57,7 +58,8 @@ class _Classifier(ClassifierMixin, Inputs):
             task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class, progress)
             fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
         self._store(fit)
-        self._store_relevance(dictionary, fit.kept.relevance, rows)
+        self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
+        self._store_kernel(fit.kernel, fit.parameters)
         return self
 
     def _store(self, fit: ClassificationFit) -> None:
@@ -121,6 +123,19 @@ class _Classifier(ClassifierMixin, Inputs):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    def terms(self) -> list[Term]:
+        """What each kept term does for the model: one :class:`Term` each, the most important of a class first."""
+        check_is_fitted(self)
+        terms: list[Term] = []
+        for c, posterior in enumerate(self._posteriors):
+            for k in range(posterior.n_outputs):
+                mine, row = posterior.outputs == k, c + k
+                places = posterior.functions[mine]
+                functions = [self.relevance_functions_[m] for m in places]
+                covariance = posterior.covariance[np.ix_(mine, mine)]
+                terms += summarise(row, functions, posterior.mean[mine], covariance, self.alpha_[row, places])
+        return terms
+
 
 def _encode(y: NDArray[Any], weights: Array) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Classes and their numbers; at least two must have data."""
@@ -174,6 +189,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         compression: str | bool = "auto",
         storage: str = "float64",
         checkpoint: str | None = None,
+        n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -188,6 +204,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         self.compression = compression
         self.storage = storage
         self.checkpoint = checkpoint
+        self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose
 
@@ -230,6 +247,7 @@ class RVC(KernelInputs, _Classifier):
         compression: str | bool = "auto",
         storage: str = "float64",
         checkpoint: str | None = None,
+        n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -247,5 +265,6 @@ class RVC(KernelInputs, _Classifier):
         self.compression = compression
         self.storage = storage
         self.checkpoint = checkpoint
+        self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose

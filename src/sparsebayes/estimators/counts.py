@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.estimators.learning import solve_laplace
 from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets
-from sparsebayes.estimators.task import Task, warn_unconverged
+from sparsebayes.estimators.task import Task
 from sparsebayes.inference.mode import LaplaceProblem
-from sparsebayes.inference.run import run
 from sparsebayes.inference.support import Support
 from sparsebayes.likelihood import Poisson
 from sparsebayes.posterior import PoissonPosterior
@@ -20,16 +20,20 @@ Array = NDArray[np.float64]
 def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> RegressionFit:
     """Fit each column of counts by itself."""
     _check(task, targets)
-    eligible = dictionary.eligible
-    rule = task.rule(eligible)
-    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
     offsets = [_offset(task, counts) for counts in targets.y.T]
-    results = []
-    for counts, offset in zip(targets.y.T, offsets, strict=True):
-        likelihood = Poisson(np.ascontiguousarray(counts), task.weights, offset)
-        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, dictionary.stand_in, rule.cost)
-        results.append(run(problem, task.solver, task.settings(), task.generator()))
-    warn_unconverged([result.status for result in results])
+    likelihoods = [
+        Poisson(np.ascontiguousarray(counts), task.weights, offset)
+        for counts, offset in zip(targets.y.T, offsets, strict=True)
+    ]
+
+    def make(current: Dictionary) -> list[LaplaceProblem]:
+        bias = current.constant() if task.solver.initialisation == "bias" else current.bias
+        eligible = current.eligible
+        cost = task.rule(eligible).cost
+        return [LaplaceProblem(current.design, one, eligible, bias, current.stand_in, cost) for one in likelihoods]
+
+    learned = solve_laplace(task, dictionary, make)
+    dictionary, results = learned.dictionary, learned.results
     kept = dictionary.keep({i for result in results for i in result.active.indices}, task.X.shape[1])
     fits = []
     for result, offset in zip(results, offsets, strict=True):
@@ -46,7 +50,9 @@ def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> Regressi
         certificates=[result.certificate for result in results],
         histories=[result.history for result in results],
         n_iter=[result.n_iter for result in results],
-        rule=rule,
+        rule=task.rule(dictionary.eligible),
+        kernel=learned.kernel,
+        parameters=learned.parameters,
     )
 
 
@@ -58,8 +64,8 @@ def _check(task: Task, targets: Targets) -> None:
         raise ValueError("noise_variance: likelihood='poisson' has none; the variance of a count is its rate; use None")
     if targets.shared_support and y.shape[1] > 1:
         raise ValueError("shared_support=True is for likelihood='gaussian'; with 'poisson' use False")
-    if task.solver.candidates is not None:
-        raise ValueError("candidates: functions are generated on the way with likelihood='gaussian' only")
+    if task.solver.candidates is not None or task.solver.split_merge:
+        raise ValueError("candidates, split_merge: functions are generated on the way with likelihood='gaussian' only")
 
 
 def _offset(task: Task, counts: Array) -> float:

@@ -25,6 +25,7 @@ from sparsebayes.design import (
     with_columns,
 )
 from sparsebayes.design.protocol import BLOCK_BYTES
+from sparsebayes.estimators.refinement import refined
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -159,6 +160,19 @@ class Dictionary:
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         if functions is not None and candidates is not None:
             functions = functions.restrict(candidates)
+        return cls._of(X, functions, basis, fit_intercept, by_row, compress, single)
+
+    @classmethod
+    def _of(
+        cls,
+        X: Any,
+        functions: Functions | None,
+        basis: Basis | None,
+        fit_intercept: bool,
+        by_row: bool,
+        compress: bool,
+        single: bool = False,
+    ) -> Dictionary:
         stand_in = None if functions is None or not compress else _compress(functions, X)
         if functions is not None and stand_in is not None:
             design = LazyDesign(functions, X) if X.shape[0] * len(functions) <= _RECOMPUTED else stand_in
@@ -174,6 +188,10 @@ class Dictionary:
             with_bias if with_bias is not None and design is stand_in else design.extend(DenseDesign(np.ones((n, 1))))
         )
         return cls(whole, functions, basis, m, m, with_bias, by_row)
+
+    def with_functions(self, X: Any, functions: Functions) -> Dictionary:
+        """The dictionary with each function replaced by another of the same place."""
+        return self._of(X, functions, self.basis, self.bias is not None, self.by_row, compress=False)
 
     @property
     def eligible(self) -> NDArray[np.bool_]:
@@ -234,15 +252,19 @@ class Dictionary:
             return self
         kernel = copy.copy(self.basis)
         kernel.centres = centres
-        fresh = kernel.bind(X)
-        return Dictionary(
-            self.design.extend(_evaluate(fresh, X)),
-            self.functions.join(fresh),
-            self.basis,
-            self.n_candidates + len(fresh),
-            self.bias,
-            by_row=self.by_row,
-        )
+        return self._grown(X, self.functions, kernel.bind(X))
+
+    def refine(self, X: Any, kept: list[int]) -> Dictionary:
+        """Add functions like the kept ones at new centres, between and around theirs."""
+        if self.functions is None:
+            return self
+        places = self.keep(set(kept), X.shape[1]).relevance
+        fresh = refined(self.functions, places.tolist(), np.ptp(X, axis=0))
+        return self if fresh is None else self._grown(X, self.functions, fresh)
+
+    def _grown(self, X: Any, functions: Functions, fresh: Functions) -> Dictionary:
+        design, count = self.design.extend(_evaluate(fresh, X)), self.n_candidates + len(fresh)
+        return Dictionary(design, functions.join(fresh), self.basis, count, self.bias, by_row=self.by_row)
 
 
 def evaluate_kept(functions: Functions | None, X: Any, linear: Index | None) -> Array:

@@ -12,8 +12,10 @@ T = TypeVar("T", bound=type)
 KERNEL = """
     kernel : {"rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed"}, Basis or callable
         Functions centred on the training rows.  A callable is ``k(X, Z)`` and returns the matrix of values.
-    gamma : {"scale", "auto"} or float
-        As in scikit-learn: ``exp(-gamma * ||x - x'||²)``; a paper's width r is ``gamma = 1 / r**2``.
+    gamma : {"scale", "auto", "evidence", "ard"} or float
+        As in scikit-learn: ``exp(-gamma * ||x - x'||²)``; a paper's width r is ``gamma = 1 / r**2``.  ``"evidence"``
+        learns the parameters of the kernel by maximising the evidence, ``"ard"`` one scale for each input, so that
+        irrelevant inputs switch off; both also learn those of a Basis, which is then where they begin.
     degree, coef0 : int, float
         Of ``"poly"`` and ``"sigmoid"``, as in scikit-learn."""
 
@@ -50,8 +52,10 @@ SETTINGS = """
     checkpoint : str, optional
         File in which a long search keeps its state; fitting the same data with the same settings again goes on from
         there.  It is removed once the search has ended by itself.
+    n_restarts : int
+        Further starts from random models or, where the kernel is learned, from random parameters; the best is kept.
     random_state : int, optional
-        Seed for solvers and bases that draw at random.
+        Seed for restarts, and for solvers and bases that draw at random.
     verbose : int
         0 shows progress of what takes more than two seconds (a line on a terminal, logging elsewhere), -1 nothing, 1
         prints progress, 2 every move."""
@@ -92,6 +96,10 @@ RESULTS = """
         Moves of the winning start.
     status_ : Status
         How the search ended, in words.
+    kernel_ : Basis
+        The kernel with the parameters that were learned (``gamma="evidence"`` or ``"ard"`` only).
+    kernel_status_ : dict
+        For each of them by name, what the data say about it: a ``ParameterStatus``.
     certificate_ : Certificate
         Proof of convergence, recomputed on the data.
 """

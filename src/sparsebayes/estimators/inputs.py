@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from sparsebayes.basis import Basis, Functions
 from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
-from sparsebayes.estimators.kernels import resolve_kernel
+from sparsebayes.estimators.kernels import LEARNED, resolve_kernel
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.progress import Progress, silent_where_watched
 from sparsebayes.estimators.rows import map_rows, row_blocks
@@ -25,12 +25,14 @@ from sparsebayes.estimators.validation import (
     check_compression,
     check_magnitude,
     check_positive,
+    check_restarts,
     check_weights,
     choose,
     resolve_solver,
 )
-from sparsebayes.inference import Solver
+from sparsebayes.inference import ParameterStatus, Sequential, Solver
 from sparsebayes.inference.support import SUPPORTS, Support, SupportRule
+from sparsebayes.posterior import Term
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -62,6 +64,7 @@ class Inputs(Described, Portable, ABC):
     compression: str | bool
     storage: str
     checkpoint: str | None
+    n_restarts: int
     random_state: int | np.random.RandomState | None
     verbose: int
     coef_: Array
@@ -102,23 +105,16 @@ class Inputs(Described, Portable, ABC):
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter, integer=True)
         choose("support", self.support, SUPPORTS)
+        check_restarts(self.n_restarts)
         solver = resolve_solver(self.solver)
+        if self._learned_gamma is not None and isinstance(self.solver, str) and isinstance(solver, Sequential):
+            solver.exchange = "converged"  # the search is made at many parameters: each must end well
         solver.check()
         given = check_weights(sample_weight, X.shape[0])
         weights = given if row_weight is None else given * row_weight
         rows = np.flatnonzero(weights > 0)
         if len(rows) < len(weights):
             X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
-        dictionary = Dictionary.build(
-            X,
-            self._make_basis(X, given),
-            fit_intercept=self.fit_intercept,
-            random_state=self.random_state,
-            candidates=self._candidates(rows),
-            by_row=self._by_row,
-            compress=check_compression(self.compression) and solver.working_sets,
-            single=choose("storage", self.storage, STORAGES) == "float32",
-        )
         task = Task(
             X,
             weights,
@@ -130,6 +126,19 @@ class Inputs(Described, Portable, ABC):
             progress or Progress(-1),
             self._open_checkpoint(solver, X, y, weights),
             self.support,
+            self.n_restarts,
+            self._learned_gamma,
+            vars(self).get("_thread"),
+        )
+        dictionary = Dictionary.build(
+            X,
+            self._make_basis(X, given),
+            fit_intercept=self.fit_intercept,
+            random_state=self.random_state,
+            candidates=self._candidates(rows),
+            by_row=self._by_row,
+            compress=check_compression(self.compression) and solver.working_sets and not task.whole,
+            single=choose("storage", self.storage, STORAGES) == "float32",
         )
         return task, dictionary, y, rows
 
@@ -143,6 +152,21 @@ class Inputs(Described, Portable, ABC):
         if solver.candidates is not None:
             raise ValueError("checkpoint: functions that candidates generates are not kept; use one or the other")
         return CheckpointFile.open(self.checkpoint, fingerprint(self, *data))
+
+    @property
+    def _learned_gamma(self) -> str | None:
+        """How the parameters of the kernel are to be learned; None where they are given."""
+        return None
+
+    def _store_kernel(self, kernel: Basis | None, parameters: dict[str, ParameterStatus] | None) -> None:
+        """``kernel_`` and ``kernel_status_``, where parameters were learned."""
+        if parameters is not None:
+            self.kernel_ = kernel
+            self.kernel_status_ = parameters
+
+    @abstractmethod
+    def terms(self) -> list[Term]:
+        """What each kept term does for the model: one :class:`Term` each, the most important of an output first."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return "relevance_" in vars(self)
@@ -299,6 +323,10 @@ class KernelInputs(Inputs):
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _learned_gamma(self) -> str | None:
+        return self.gamma if isinstance(self.gamma, str) and self.gamma in LEARNED else None
 
     def _make_basis(self, X: Any, weights: Array) -> Basis:
         return resolve_kernel(self.kernel, self.gamma, self.degree, self.coef0, X, weights)

@@ -23,10 +23,16 @@ _NAMED: dict[str, Function[[float, int, float], Basis]] = {
 }
 
 
+LEARNED = ("evidence", "ard")
+
+
 def resolve_gamma(gamma: Any, X: Array, weights: Array) -> float:
-    """``gamma`` as a number; ``"scale"`` and ``"auto"`` mean what they mean in scikit-learn."""
+    """``gamma`` as a number; ``"scale"`` and ``"auto"`` mean what they mean in scikit-learn.
+
+    Where it is to be learned, this is where learning begins.
+    """
     if isinstance(gamma, str):
-        if choose("gamma", gamma, ("scale", "auto")) == "auto":
+        if choose("gamma", gamma, ("scale", "auto", *LEARNED)) == "auto":
             return 1.0 / X.shape[1]
         # Variance of all entries, each row as often as its weight says.
         mean = np.average(X, axis=0, weights=weights).mean()

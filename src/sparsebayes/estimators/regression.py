@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.basis import Basis
 from sparsebayes.estimators.dictionary import Dictionary, Kept
+from sparsebayes.estimators.learning import learn_kernel
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
-from sparsebayes.inference import Certificate, Record, Result, Status
+from sparsebayes.inference import Certificate, ParameterStatus, Record, Result, Status
 from sparsebayes.inference.guard import run_guarded
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.robust import run_robust
+from sparsebayes.inference.run import Warm
 from sparsebayes.inference.support import Support, SupportRule
 from sparsebayes.likelihood import ROBUST, OutlierMixture, RobustNoise, StudentT
 from sparsebayes.posterior import GaussianPosterior, PoissonPosterior
@@ -61,6 +64,17 @@ class RegressionFit:
     histories: list[list[Record]]
     n_iter: list[int]
     rule: SupportRule
+    kernel: Basis | None = None
+    parameters: dict[str, ParameterStatus] | None = None
+
+
+@dataclass(frozen=True)
+class _Group:
+    """One problem: a target, or several that share their support, scaled; the noise where it is given."""
+
+    t: Array
+    noise: float | None
+    scale: TargetScale
 
 
 @dataclass(frozen=True)
@@ -85,17 +99,22 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         shared=shared,
     )
     groups = [list(range(n_targets))] if targets.shared_support else [[k] for k in range(n_targets)]
-    if task.solver.candidates is not None and len(groups) > 1:
+    if (task.solver.candidates is not None or task.solver.split_merge) and len(groups) > 1:
         raise ValueError(
-            "candidates: each target would generate its own functions; use shared_support=True, or one target"
+            "candidates, split_merge: each target would generate its own functions; use shared_support=True, or one "
+            "target"
         )
     if shared and targets.likelihood in ROBUST:
         raise ValueError(
             f"likelihood={targets.likelihood!r} weighs the rows of each target by itself: use shared_support=False"
         )
-    eligible = dictionary.eligible
-    solved: list[_Solved] = []
-    for number, group in enumerate(groups):
+    if task.gamma is not None and targets.likelihood in ROBUST:
+        raise ValueError(
+            f"gamma={task.gamma!r}: the kernel is learned with likelihood='gaussian' or 'poisson' only; fit again with "
+            f"likelihood={targets.likelihood!r} and the kernel_ that was learned"
+        )
+    problems: list[_Group] = []
+    for group in groups:
         part = scale.part(group)
         t = part.apply(targets.y[:, group])
         part = part if targets.offset is None else part.shift(targets.offset[group])
@@ -103,59 +122,97 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         noise = None if fixed is None else float(fixed[group[0]] / part.scale[0] ** 2)
         if targets.likelihood in ROBUST and part.constant(targets.y[:, group]):
             raise ValueError(f"y is constant: likelihood={targets.likelihood!r} has no residuals to learn from")
-        solved.append(_solve(task, dictionary, eligible, t, noise, part, ROBUST.get(targets.likelihood), number))
+        problems.append(_Group(t, noise, part))
+    if task.gamma is not None:
+        return _fit_kernel(task, dictionary, problems)
+    eligible, robust = dictionary.eligible, ROBUST.get(targets.likelihood)
+    solved = [_solve(task, dictionary, eligible, group, task.warm(k), robust, k) for k, group in enumerate(problems)]
+    task.leave([one.result for one in solved])
     task.close([one.result.status for one in solved])
     warn_unconverged([one.result.status for one in solved])
     return _collect(task, solved)
+
+
+def _fit_kernel(task: Task, dictionary: Dictionary, groups: list[_Group]) -> RegressionFit:
+    """Learn the parameters of the kernel, which independent targets share, with the rest."""
+    if task.solver.candidates is not None or task.solver.split_merge:
+        raise ValueError(
+            f"candidates, split_merge: functions cannot be generated while gamma={task.gamma!r} changes them; "
+            "fit again with the kernel_ that was learned"
+        )
+
+    def make(current: Dictionary) -> list[GaussianProblem]:
+        eligible = current.eligible
+        return [_pose(task, current, eligible, group.t) for group in groups]
+
+    settings = [task.settings(noise_variance=group.noise) for group in groups]
+    learned = learn_kernel(task, dictionary, make, settings)
+    warn_unconverged([result.status for result in learned.results])
+    solved = [
+        _Solved(learned.dictionary, result, group.scale) for result, group in zip(learned.results, groups, strict=True)
+    ]
+    return replace(_collect(task, solved), kernel=learned.kernel, parameters=learned.parameters)
+
+
+def _pose(
+    task: Task,
+    dictionary: Dictionary,
+    eligible: NDArray[np.bool_],
+    t: Array,
+    offered: NDArray[np.bool_] | None = None,
+) -> GaussianProblem:
+    """The problem of these targets on a dictionary."""
+    return GaussianProblem(
+        dictionary.design,
+        t,
+        task.weights,
+        eligible,
+        dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias,
+        dictionary.stand_in,
+        dictionary.centre_rows(),
+        inclusion_cost=task.rule(eligible, t.shape[1]).cost,
+        offered=offered,
+    )
 
 
 def _solve(
     task: Task,
     dictionary: Dictionary,
     eligible: NDArray[np.bool_],
-    t: Array,
-    noise: float | None,
-    scale: TargetScale,
+    group: _Group,
+    warm: Warm | None,
     robust: type[OutlierMixture] | type[StudentT] | None,
     number: int,
 ) -> _Solved:
     """Run the solver on one problem; the dictionary comes back with the functions generated on the way."""
-    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
-    generate = task.solver.candidates
+    generate, t = task.solver.candidates, group.t
+    growing = generate is not None or task.solver.split_merge
     current = dictionary
-
-    def pose(dictionary: Dictionary, eligible: NDArray[np.bool_]) -> GaussianProblem:
-        cost = task.rule(eligible, t.shape[1]).cost
-        return GaussianProblem(
-            dictionary.design,
-            t,
-            task.weights,
-            eligible,
-            bias,
-            dictionary.stand_in,
-            dictionary.centre_rows(),
-            inclusion_cost=cost,
-        )
 
     def grow(kept: list[int], rng: np.random.Generator) -> GaussianProblem:
         nonlocal current
-        current = current.generate(task.X, kept, generate, rng)
-        return pose(current, current.eligible)
+        if generate is not None:
+            current = current.generate(task.X, kept, generate, rng)
+            return _pose(task, current, current.eligible, t)
+        current = current.refine(task.X, kept)
+        new = np.arange(current.design.shape[1]) >= dictionary.design.shape[1]
+        usable = current.eligible
+        return _pose(task, current, usable & ~new, t, usable & new)
 
-    settings = task.settings(number, noise_variance=noise, grow=None if generate is None else grow)
-    problem = pose(dictionary, eligible)
+    settings = task.settings(number, noise_variance=group.noise, grow=grow if growing else None, warm=warm)
+    problem = _pose(task, dictionary, eligible, t)
     if robust is None:
         result = run_guarded(problem, task.solver, settings, task.generator())
-        return _Solved(current, result, scale)
-    if generate is not None:
-        raise ValueError("candidates: functions are generated on the way with likelihood='gaussian' only")
+        return _Solved(current, result, group.scale)
+    if growing:
+        raise ValueError("candidates, split_merge: functions are generated with likelihood='gaussian' only")
     found = run_robust(problem, robust, task.solver, settings, task.generator())
     shift = found.bound - found.result.active.objective()
     certificate = found.result.certificate
     certificate = replace(
         certificate, log_evidence=certificate.log_evidence + shift, objective=certificate.objective + shift
     )
-    return _Solved(dictionary, replace(found.result, certificate=certificate), scale, found.noise)
+    return _Solved(dictionary, replace(found.result, certificate=certificate), group.scale, found.noise)
 
 
 def _collect(task: Task, solved: list[_Solved]) -> RegressionFit:

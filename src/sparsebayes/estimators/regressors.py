@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.basis import Basis
 from sparsebayes.estimators.counts import fit_counts
@@ -20,7 +21,7 @@ from sparsebayes.estimators.uncertainty import ErrorBars, localised_kernel
 from sparsebayes.estimators.validation import LIKELIHOODS, check_magnitude, check_noise, check_relative_noise, choose
 from sparsebayes.inference import Solver
 from sparsebayes.likelihood import OutlierMixture, StudentT
-from sparsebayes.posterior import TrainingRows, left_out_scores
+from sparsebayes.posterior import Term, TrainingRows, left_out_scores, summarise
 
 Array = NDArray[np.float64]
 
@@ -58,6 +59,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._store(fit, single=y.ndim == 1)
         self._store_rows(fit, task, matrix, rows, X.shape[0])
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
+        self._store_kernel(fit.kernel, fit.parameters)
         return self
 
     def _store(self, fit: RegressionFit, *, single: bool) -> None:
@@ -126,6 +128,16 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self.coef_ = coef[0] if single else coef
         self.intercept_ = float(intercept[0]) if single else intercept
 
+    def terms(self) -> list[Term]:
+        """What each kept term does for the model: one :class:`Term` each, the most important of a target first."""
+        check_is_fitted(self)
+        alpha, terms = np.atleast_2d(self.alpha_), []
+        for k, posterior in enumerate(self._posteriors):
+            mine = posterior.functions
+            functions = [self.relevance_functions_[m] for m in mine]
+            terms += summarise(k, functions, posterior.mean, posterior.covariance, alpha[k, mine])
+        return terms
+
 
 @document(SETTINGS, RESULTS)
 class SparseBayesRegressor(_Regressor, ChunkedRegression):
@@ -171,6 +183,7 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
         compression: str | bool = "auto",
         storage: str = "float64",
         checkpoint: str | None = None,
+        n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -186,6 +199,7 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
         self.compression = compression
         self.storage = storage
         self.checkpoint = checkpoint
+        self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose
 
@@ -245,6 +259,7 @@ class RVR(KernelInputs, _Regressor):
         compression: str | bool = "auto",
         storage: str = "float64",
         checkpoint: str | None = None,
+        n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -263,5 +278,6 @@ class RVR(KernelInputs, _Regressor):
         self.compression = compression
         self.storage = storage
         self.checkpoint = checkpoint
+        self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,15 +13,26 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes.estimators.checkpoint import CheckpointFile
 from sparsebayes.estimators.progress import Progress
-from sparsebayes.inference import Settings, Solver, Status
+from sparsebayes.inference import Result, Settings, Solver, Status
+from sparsebayes.inference.run import Warm
 from sparsebayes.inference.support import SupportRule
 
 Array = NDArray[np.float64]
 
 
+@dataclass
+class Thread:
+    """The models that one fit of a path leaves for the next to begin from."""
+
+    models: list[Warm] | None = None
+
+
 @dataclass(frozen=True)
 class Task:
-    """Training rows and settings, validated."""
+    """Training rows and settings, validated.
+
+    ``gamma`` is ``"evidence"`` or ``"ard"`` where the parameters of the kernel are to be learned.
+    """
 
     X: Any
     weights: Array
@@ -32,6 +44,14 @@ class Task:
     progress: Progress = field(default_factory=Progress)
     checkpoint: CheckpointFile | None = None
     support: str = "evidence"
+    n_restarts: int = 0
+    gamma: str | None = None
+    thread: Thread | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the whole dictionary is needed at every step: it changes, or models of it are given."""
+        return self.gamma is not None or self.n_restarts > 0 or self.thread is not None
 
     def settings(self, search: int = 0, **further: Any) -> Settings:
         """Settings of the loop for one of the fit's searches; a solver's own win over the estimator's."""
@@ -40,6 +60,10 @@ class Task:
             max_iter=self.solver.max_iter or self.max_iter,
             observe=self.progress.observe,
             keeper=None if self.checkpoint is None else self.checkpoint.search(search),
+            # With a kernel to learn, restarts begin at other parameters instead.
+            restarts=self.n_restarts if self.gamma is None else 0,
+            chance=self.restarts() if self.n_restarts else None,
+            whole=self.whole,
             **further,
         )
 
@@ -52,12 +76,25 @@ class Task:
         if self.checkpoint is not None and all(status.converged for status in statuses):
             self.checkpoint.remove()
 
+    def warm(self, k: int) -> Warm | None:
+        """Where problem number k begins on a path; None at its beginning, and off any."""
+        return None if self.thread is None or self.thread.models is None else self.thread.models[k]
+
+    def leave(self, results: Sequence[Result]) -> None:
+        """Leave the models for the next fit of the path."""
+        if self.thread is not None:
+            self.thread.models = [Warm.of(result.active) for result in results]
+
     def generator(self) -> np.random.Generator:
         """Randomness of the solver."""
         seed = self.random_state if self.solver.random_state is None else self.solver.random_state
         if isinstance(seed, np.random.RandomState):
             return np.random.default_rng(seed.randint(2**31))
         return np.random.default_rng(seed)
+
+    def restarts(self) -> np.random.Generator:
+        """Randomness of restarts, the same in every fit unless a seed says otherwise."""
+        return np.random.default_rng(0) if self.random_state is None else self.generator()
 
 
 def warn_unconverged(statuses: list[Status]) -> None:

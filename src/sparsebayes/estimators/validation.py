@@ -50,6 +50,12 @@ def check_compression(value: Any) -> bool:
     raise ValueError(f"compression={value!r}: expected 'auto' (where it pays), or False (never)")
 
 
+def check_restarts(value: Any) -> None:
+    """Check a number of restarts."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+        raise ValueError(f"n_restarts={value!r}: expected an integer of at least 0")
+
+
 def check_noise(noise_variance: Any, n_targets: int) -> Array | None:
     """Fixed noise variances, one per target, or None if they are to be learned."""
     if noise_variance is None:

@@ -22,7 +22,7 @@ from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specificatio
 from sparsebayes.basis.base import _KINDS, Joined
 from sparsebayes.design import Reduction
 from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
-from sparsebayes.inference import Certificate, Record, Status
+from sparsebayes.inference import Certificate, ParameterStatus, Record, Status
 from sparsebayes.inference.support import Support, SupportRule
 from sparsebayes.posterior import ClassPosterior, GaussianPosterior, PoissonPosterior, TrainingRows
 
@@ -33,7 +33,7 @@ ESTIMATORS: dict[str, type[BaseEstimator]] = {
     cls.__name__: cls for cls in (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier, ARDRegression)
 }
 SOLVERS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in inference.SOLVERS.values()}
-ENUMS: dict[str, type[Enum]] = {cls.__name__: cls for cls in (Status,)}
+ENUMS: dict[str, type[Enum]] = {cls.__name__: cls for cls in (Status, ParameterStatus)}
 DATACLASSES: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (

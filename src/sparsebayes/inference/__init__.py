@@ -6,7 +6,7 @@ from .mackay import EM, MacKay
 from .run import Result, Settings
 from .sequential import Sequential
 from .solver import Solver
-from .status import Record, Status
+from .status import ParameterStatus, Record, Status
 from .subset import SubsetSelection
 from .variational import Variational
 
@@ -25,6 +25,7 @@ __all__ = [
     "Backfitting",
     "Certificate",
     "MacKay",
+    "ParameterStatus",
     "Record",
     "Result",
     "Sequential",

@@ -168,6 +168,10 @@ class ActiveSet(Active):
         whole = ActiveSet.from_model(parent, self.problem.lift(self.indices), self.alpha, self.beta)
         return whole.statistics()
 
+    def cross(self) -> Array:
+        r""":math:`\beta\boldsymbol\Phi^\top\mathbf W\boldsymbol\Phi_a\boldsymbol\Sigma`, (M, a); see ``moves.py``."""
+        return self.beta * (self.C.T @ (self.R @ self.covariance))
+
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
         if self.size == 0:

@@ -129,6 +129,8 @@ class GaussianProblem:
     n_observations : float, optional
         Number of observations in the sense of the evidence, where it is not the sum of the weights: a row whose noise
         is known to be larger weighs less and is still one observation.
+    offered : ndarray of bool, shape (M,), optional
+        Functions that may enter in the place of others only (see ``moves.py``).
     """
 
     def __init__(
@@ -142,6 +144,7 @@ class GaussianProblem:
         centres: Index | None = None,
         inclusion_cost: float = 0.0,
         n_observations: float | None = None,
+        offered: NDArray[np.bool_] | None = None,
     ) -> None:
         self.design = design
         self.targets = targets
@@ -150,6 +153,7 @@ class GaussianProblem:
         self.stand_in = stand_in
         self.centres = centres
         self.inclusion_cost = inclusion_cost
+        self.offered = offered
         self.parent: Problem | None = None
         self.members: Index | None = None
         self.unexplained = 0.0
@@ -232,7 +236,16 @@ class GaussianProblem:
 
     def _variant(self, weights: Array, cost: float, n: float) -> GaussianProblem:
         return GaussianProblem(
-            self.design, self.targets, weights, self._candidates, self.bias, self.stand_in, self.centres, cost, n
+            self.design,
+            self.targets,
+            weights,
+            self._candidates,
+            self.bias,
+            self.stand_in,
+            self.centres,
+            cost,
+            n,
+            self.offered,
         )
 
     # -- smaller problems with the same answer -------------------------------------------------------------
@@ -254,6 +267,7 @@ class GaussianProblem:
         place = int(bias[0]) if len(bias) else None
         part = GaussianProblem(DenseDesign(values), self.targets, self.weights, self.eligible[members], place)
         part.parent, part.members, part.inclusion_cost = self, members, self.inclusion_cost
+        part.offered = None if self.offered is None else self.offered[members]
         part.unexplained, part.n_effective = self.unexplained, self.n_effective
         part._sqnorms, part._projection = self.sqnorms[members], self.projection[members]
         return part

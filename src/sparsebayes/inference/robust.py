@@ -17,7 +17,7 @@ from scipy.stats import norm
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.guard import run_guarded
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import Result, Settings, run
+from sparsebayes.inference.run import Result, Settings, Warm, run
 from sparsebayes.inference.solver import Solver
 from sparsebayes.likelihood import OutlierMixture, RobustNoise, StudentT
 
@@ -78,7 +78,7 @@ def _iterate(
         if near is None:
             result = run_guarded(weighted, solver, settings, rng)
         else:
-            result = run(weighted, solver, replace(settings, begin=near.active), rng)
+            result = run(weighted, solver, replace(settings, warm=Warm.of(near.active)), rng)
         return RobustResult(result, noise, result.active.objective() + noise.bound(counts))
 
     def reweigh(found: RobustResult) -> RobustNoise:

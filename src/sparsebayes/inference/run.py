@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,12 +13,14 @@ from threadpoolctl import ThreadpoolController
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.certificate import Certificate, certify
 from sparsebayes.inference.checkpoint import Keeper, capture, revive
+from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.interrupt import asked_to_stop
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.noise import noise_floor
 from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.restarts import random_model
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, full_model, hold
 from sparsebayes.inference.status import Record, Status
@@ -42,10 +45,16 @@ class Settings:
         ``grow(kept, rng)`` gives the problem with generated functions added to its dictionary.
     observe : callable, optional
         Called with every record.
-    begin : ActiveSet, optional
-        Model of a nearby problem with the same functions: the search begins there, and there alone.
     keeper : Keeper, optional
         Where the state is kept now and then, and where the search goes on from.
+    warm : Warm, optional
+        Begin from this model of a nearby problem with the same functions, and make no further starts.
+    restarts : int
+        Starts from random models, after all others.
+    chance : Generator, optional
+        Their randomness.
+    whole : bool
+        Search in the whole dictionary, never in a part of it.
     """
 
     tol: float
@@ -53,8 +62,25 @@ class Settings:
     noise_variance: float | None = None
     grow: Callable[[list[int], np.random.Generator], Problem] | None = None
     observe: Callable[[Record], None] | None = None
-    begin: ActiveSet | None = None
     keeper: Keeper | None = None
+    warm: Warm | None = None
+    restarts: int = 0
+    chance: np.random.Generator | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Warm:
+    """A model to begin from: functions, precisions and inverse noise variance; without functions, an empty one."""
+
+    indices: list[int]
+    alpha: Array
+    beta: float
+
+    @classmethod
+    def of(cls, active: Active) -> Warm:
+        """The model that was found."""
+        return cls(list(active.indices), active.alpha, active.beta)
 
 
 @dataclass(frozen=True)
@@ -100,9 +126,13 @@ def run(problem: Problem | LaplaceProblem, solver: Solver, settings: Settings, r
     rng : Generator
         Randomness of the solver, if it uses any.
     """
-    # The algebra is small: threads would only wait for each other.
-    with _blas().limit(limits=1, user_api="blas"), asked_to_stop() as stop:
+    with one_thread(), asked_to_stop() as stop:
         return _Run(solver, settings, stop).solve(problem, rng)
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """BLAS on one thread: the algebra is small, and threads would only wait for each other."""
+    return _blas().limit(limits=1, user_api="blas")
 
 
 @lru_cache(maxsize=1)
@@ -136,16 +166,18 @@ class _Run:
 
     def _begin(self, problem: Problem | LaplaceProblem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
-        small = working_problem(problem) if self.solver.working_sets else problem
+        warm, fixed = self.settings.warm, self.settings.noise_variance
+        partial = self.solver.working_sets and not self.settings.whole and warm is None
+        small = working_problem(problem) if partial else problem
         if isinstance(small, LaplaceProblem):
-            return LaplaceActive(small), False, Status.CONVERGED
-        fixed, scale = self.settings.noise_variance, small.mean_square
+            known = LaplaceActive(small) if warm is None else LaplaceActive.from_model(small, warm.indices, warm.alpha)
+            return known, False, Status.CONVERGED
+        scale = small.mean_square
         if scale == 0.0:
             return ActiveSet(small, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
-        near = self.settings.begin
-        if near is not None and not isinstance(problem, LaplaceProblem):
-            beta = near.beta if fixed is None else 1.0 / fixed
-            return ActiveSet.from_model(problem, near.indices, near.alpha, beta), fixed is None, Status.CONVERGED
+        if warm is not None:
+            beta = warm.beta if fixed is None else 1.0 / fixed
+            return ActiveSet.from_model(small, warm.indices, warm.alpha, beta), fixed is None, Status.CONVERGED
         return ActiveSet(small, 1.0 / (fixed or FIRST_NOISE * scale)), fixed is None, Status.CONVERGED
 
     def _first(self, empty: Active, learn: bool, rng: np.random.Generator) -> _Start:
@@ -162,12 +194,13 @@ class _Run:
         try:
             self._climb(self.best)
             self._complete(0)
-            if self.best.state.learn_noise and self.settings.begin is None:
+            if self.best.state.learn_noise and self.settings.warm is None:
                 number = self._lower_noise_starts()
                 if number is not None or self.best.state.active.problem.inclusion_cost > 0.0:
                     number = number or len(self.solver.further_starts)
                     self._fresh_start(number + 1)
                     self._full_start(number + 2)
+            self._restarts()
         except _Stopped as stop:
             self._keep()
             exhausted = stop.status is Status.MAX_ITER and stop.start != self.best.number
@@ -214,6 +247,19 @@ class _Run:
         if model is not None:
             # The functions that the fixed point left are this start's additions.
             self._release(_Start(number, self.solver.init(model, True, state.rng), n_iter=model.size))
+
+    def _restarts(self) -> None:
+        """Begin from random models; where noise is learned, at the noise of the best one."""
+        if self.settings.restarts == 0 or self.settings.chance is None or self.settings.warm is not None:
+            return
+        first = 1 + max((record.start for record in self.history), default=0)
+        for number in range(first, first + self.settings.restarts):
+            state = self.best.state
+            model = random_model(state.active, self.settings.chance)
+            trial = _Start(number, self.solver.init(model, state.learn_noise, state.rng), n_iter=model.size)
+            self._climb(trial)
+            if trial.state.objective > self.best.state.objective:
+                self.best = trial
 
     def _release(self, trial: _Start) -> None:
         """Free the noise of a held start, climb on, and keep the result if it is the best so far."""

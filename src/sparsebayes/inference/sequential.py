@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution
 from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.moves import Proposals, best_exchanges, best_merges, best_splits, perform
 from sparsebayes.inference.noise import maximise_noise, noise_floor, reestimate_noise
 from sparsebayes.inference.settling import settle
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
@@ -27,6 +28,7 @@ from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
 NOISES = ("starts", "schedule")
+EXCHANGES = ("never", "converged", "always")
 
 # Gains closer than this (relative) are a tie, which goes to the lowest index: which of two equal functions is kept
 # must not depend on rounding.
@@ -100,6 +102,12 @@ class Sequential(Solver):
         from the best model.
     noise_fresh : float or None
         Noise level of one last start from an empty model, made where the best model is small.
+    exchange : {"never", "converged", "always"}
+        Replace one function, or two, by another wherever that raises the evidence although no single move does: once
+        no single move gains, or whenever it gains more than any of them.  All pairs are evaluated exactly.
+    split_merge : bool
+        Once nothing else gains, offer functions at new centres, between and around those kept, so that one function
+        can become two, two one, and one can move off the data (regression, functions with centres); implies exchange.
     sweeps : bool
         Re-estimate all precisions together once no addition or deletion pays.
     candidates : callable, optional
@@ -122,6 +130,8 @@ class Sequential(Solver):
         noise_fractions: tuple[float, ...] = (0.1, 0.05, 0.03),
         noise_fresh: float | None = 0.01,
         sweeps: bool = True,
+        exchange: str = "never",
+        split_merge: bool = False,
         candidates: Callable[[Array, np.random.Generator], Array] | None = None,
         rounds: int = 10,
         tol: float | None = None,
@@ -136,6 +146,8 @@ class Sequential(Solver):
         self.noise_fractions = noise_fractions
         self.noise_fresh = noise_fresh
         self.sweeps = sweeps
+        self.exchange = exchange
+        self.split_merge = split_merge
         self.candidates = candidates
         self.rounds = rounds
         self.tol = tol
@@ -143,9 +155,12 @@ class Sequential(Solver):
         self.random_state = random_state
         self.callback = callback
 
-    working_sets = True
-
     # -- the solver contract -------------------------------------------------------------------------------
+
+    @property
+    def working_sets(self) -> bool:
+        """Whether the search may go on in a part of a large dictionary; an exchange needs the whole of it."""
+        return self.exchange == "never" and not self.split_merge
 
     @property
     def further_starts(self) -> tuple[float, ...]:
@@ -168,6 +183,7 @@ class Sequential(Solver):
             ("selection", self.selection, SELECTIONS),
             ("initialisation", self.initialisation, INITIALISATIONS),
             ("noise", self.noise, NOISES),
+            ("exchange", self.exchange, EXCHANGES),
         ):
             if value not in known:
                 raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
@@ -230,6 +246,10 @@ class Sequential(Solver):
             changed = active.sweep(tol)
             if changed:
                 return self._done(state, "sweep", n_moves=changed)
+        if self.exchange == "always" and not active.approximate and active.size:
+            swapped = self._exchange(state, best_exchanges, float(scores.gain[choice]))
+            if swapped is not None:
+                return swapped
         return self._move(state, scores, choice, tol)
 
     # -- several additions at once -------------------------------------------------------------------------
@@ -343,7 +363,27 @@ class Sequential(Solver):
             return self._move(state, scores, int(np.argmax(np.where(idle, scores.gain, -1.0))))
         if state.learn_noise and maximise_noise(state.gaussian) > tol:
             return self._done(state, "noise")
-        return self._doubt(state, tol) if state.active.approximate else None
+        doubted = self._doubt(state, tol) if state.active.approximate else None
+        return self._swap(state, tol) if doubted is None else doubted
+
+    def _swap(self, state: State, tol: float) -> Info | None:
+        """Where no single move gains: several functions at once (see ``moves.py``)."""
+        kinds = [best_exchanges, best_merges] if self.split_merge or self.exchange != "never" else []
+        kinds += [best_splits] if self.split_merge else []
+        for propose in kinds:
+            swapped = self._exchange(state, propose, tol)
+            if swapped is not None:
+                return swapped
+        return None
+
+    def _exchange(self, state: State, propose: Proposals, at_least: float) -> Info | None:
+        """The first proposal of this kind that really raises the evidence."""
+        for swap in propose(state.active, at_least):
+            after = perform(state.active, swap)
+            if after is not None:
+                state.active = after
+                return self._done(state, swap.kind, swap.into[0], 1)
+        return None
 
     def _doubt(self, state: State, tol: float) -> Info | None:
         """Where gains are only predicted, try in earnest what the prediction narrowly rules out.

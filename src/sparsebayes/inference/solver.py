@@ -95,9 +95,13 @@ class Solver(BaseEstimator, ABC):
     callback: Callable[..., bool | None] | None = None
     candidates: Callable[..., Any] | None = None
     rounds: int = 0
-    # Whether the search may go on in a part of a large dictionary that is widened until nothing outside it gains.
-    working_sets: bool = False
+    split_merge: bool = False
     initialisation: str = "projection"
+
+    @property
+    def working_sets(self) -> bool:
+        """Whether the search may go on in a part of a large dictionary, widened until nothing outside it gains."""
+        return False
 
     @property
     def further_starts(self) -> tuple[float, ...]:

@@ -38,12 +38,38 @@ class Status(Enum):
         "penalised squared error and does not maximise the evidence; the certificate says what single moves of the "
         "evidence would still gain, and solver='sequential' makes them."
     )
+    KERNEL = (
+        "Converged, but the data do not determine every parameter of the kernel: kernel_status_ names those that ran "
+        "to a limit or make no difference; fix them, or give gamma as a number."
+    )
     INTERRUPTED = "Interrupted: the model is the last complete state; fit again to continue to convergence."
 
     @property
     def converged(self) -> bool:
         """Whether the search ended where its own rule says that it may."""
         return self not in (Status.MAX_ITER, Status.STALLED, Status.INTERRUPTED)
+
+
+class ParameterStatus(Enum):
+    """What the evidence says about one parameter of the kernel."""
+
+    LEARNED = "Determined by the data."
+    OFF = "The functions do not vary along this input: the evidence finds it irrelevant."
+    INFINITE = "Ran to where the functions no longer vary over the data."
+    ZERO = "Ran to where each function sees only the rows at its own centre."
+    FLAT = "All values near this one are equally good."
+    CONSTANT = "The input is constant, so that its scale makes no difference."
+    UNUSED = "No function with this parameter was kept; it stayed where it began."
+
+    @property
+    def degenerate(self) -> bool:
+        """Whether the value is arbitrary; that an input is irrelevant is a finding, not a failure."""
+        return self in (
+            ParameterStatus.INFINITE,
+            ParameterStatus.ZERO,
+            ParameterStatus.FLAT,
+            ParameterStatus.CONSTANT,
+        )
 
 
 @dataclass(frozen=True)
@@ -55,7 +81,8 @@ class Record:
     start : int
         Which start this belongs to; the objective never falls within one start.
     move : str
-        ``"add"``, ``"reestimate"``, ``"delete"``, ``"sweep"`` (several re-estimations at once) or ``"noise"``.
+        ``"add"``, ``"reestimate"``, ``"delete"``, ``"exchange"``, ``"merge"``, ``"split"``, ``"sweep"`` (several
+        re-estimations at once), ``"noise"`` or ``"kernel"`` (parameters of the kernel, precisions and noise together).
     function : int
         Index of the function moved; -1 for a sweep or the noise.
     n_moves : int

@@ -5,14 +5,17 @@ from .classes import ClassPosterior
 from .conformal import conformal_quantile, held_out_scores, left_out_scores
 from .counts import PoissonPosterior
 from .gaussian import GaussianPosterior
+from .summary import Term, summarise
 
 __all__ = [
     "ClassPosterior",
     "GaussianPosterior",
     "PoissonPosterior",
+    "Term",
     "TrainingRows",
     "added_variance",
     "conformal_quantile",
     "held_out_scores",
     "left_out_scores",
+    "summarise",
 ]

@@ -1,0 +1,276 @@
+r"""The evidence as a function of the kernel's parameters, its exact gradient, and a climb along it.
+
+The functions in the model stay, and so do their centres; what moves is their shape, together with their precisions and
+the noise.  With :math:`\mathbf G = \partial\mathcal L/\partial\boldsymbol\Phi` on the columns in the model, every
+derivative is one inner product, :math:`\partial\mathcal L/\partial\log\theta = \sum_{nm}G_{nm}\,
+\partial\phi_m(x_n)/\partial\log\theta`, whatever the kernel.
+
+* Regression.  At the posterior mean the evidence is stationary in the weights, so
+  :math:`\mathbf G = \mathbf B[(\mathbf t-\mathbf y)\boldsymbol\mu^\top - T\,\boldsymbol\Phi\boldsymbol\Sigma]`, summed
+  over the T targets in its first term.
+* Laplace.  The mode moves with :math:`\boldsymbol\Phi`, and :math:`\log|\boldsymbol\Sigma^{-1}|` with the mode.  With
+  :math:`\mathbf g=\nabla\log p`, :math:`\mathbf b=\partial\log|\boldsymbol\Sigma^{-1}|/\partial\mathbf y` and
+  :math:`\mathbf v=\boldsymbol\Sigma\boldsymbol\Phi^\top\mathbf b`, implicit differentiation of the mode gives
+  :math:`\mathbf G = (\mathbf g - \tfrac12\mathbf b + \tfrac12\mathbf{B\Phi v})\boldsymbol\mu^\top
+  - \tfrac12\mathbf g\mathbf v^\top - \mathbf{B\Phi\Sigma}`.
+
+``docs/dictionary.md`` has the derivations.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve
+from scipy.optimize import minimize
+
+from sparsebayes.inference.evidence import Array, log_evidence
+from sparsebayes.inference.linalg import cholesky
+from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, find_mode
+from sparsebayes.inference.noise import FLOOR
+from sparsebayes.inference.problem import GaussianProblem, Index
+from sparsebayes.inference.small import SmallPosterior
+from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
+
+# How far one climb may move a log precision or the log noise, and a log parameter: beyond, other functions than those
+# in the model would be called for.
+_REACH = 6.0
+_PARAMETER_REACH = 2.0
+
+
+class Family(Protocol):
+    """The dictionary as a function of the logarithms of the kernel's parameters, its centres fixed."""
+
+    def columns(self, log_theta: Array, idx: Index) -> Array:
+        """Columns of the dictionary, (N, k)."""
+        ...
+
+    def pullback(self, log_theta: Array, idx: Index, gradient: Array) -> Array:
+        """Sum of ``gradient`` times the derivative of the columns, for every parameter."""
+        ...
+
+
+@dataclass(frozen=True)
+class LogNormal:
+    r"""Weak independent priors :math:`\log\theta_p \sim \mathcal N(\log\theta_p^0, s^2)`, and limits.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (P,)
+        :math:`\log\theta^0`, from the extent of the data, so that nothing depends on units.
+    width : ndarray of shape (P,)
+        Standard deviations s.
+    lower, upper : ndarray of shape (P,)
+        Beyond these the functions no longer change.
+    """
+
+    centre: Array
+    width: Array
+    lower: Array
+    upper: Array
+
+    def log_density(self, log_theta: Array) -> float:
+        """Up to its value at the centre."""
+        return -0.5 * float(np.sum(((log_theta - self.centre) / self.width) ** 2))
+
+    def gradient(self, log_theta: Array) -> Array:
+        """Of the log density."""
+        return -(log_theta - self.centre) / self.width**2
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Evidence of a model, and its derivatives with respect to its columns and to its log hyperparameters."""
+
+    evidence: float
+    columns: Array
+    hyperparameters: Array
+
+
+class Held(ABC):
+    """A model whose functions stay: its evidence as a function of their values and of the hyperparameters.
+
+    ``logs`` are the log precisions, followed by log β where the noise is learned.
+    """
+
+    problem: Any
+    indices: list[int]
+    functions: Index
+    logs: Array
+
+    @property
+    def log_prior(self) -> float:
+        """Log prior of its support, up to a constant."""
+        return -self.problem.inclusion_cost * len(self.indices)
+
+    @abstractmethod
+    def evaluate(self, values: Array, logs: Array) -> Evaluation:
+        """Evidence and gradient at these columns, (N, a), and hyperparameters."""
+
+    @property
+    @abstractmethod
+    def limits(self) -> list[tuple[float, float]]:
+        """Bounds of the hyperparameters during one climb."""
+
+
+class HeldGaussian(Held):
+    """A regression model.
+
+    Parameters
+    ----------
+    problem : GaussianProblem
+        Targets and weights.
+    indices, alpha, beta : list of int, ndarray, float
+        The model.
+    learn_noise : bool
+        Whether β is free.
+    """
+
+    def __init__(
+        self, problem: GaussianProblem, indices: list[int], alpha: Array, beta: float, learn_noise: bool
+    ) -> None:
+        self.problem = problem
+        self.indices, self.functions = list(indices), np.array(indices, dtype=np.intp)
+        self.beta = beta
+        self.learn_noise = learn_noise
+        self.logs = np.append(np.log(alpha), np.log(beta)) if learn_noise else np.log(alpha)
+
+    @property
+    def limits(self) -> list[tuple[float, float]]:
+        """Bounds; the noise stays above its floor."""
+        bounds = [(value - _REACH, value + _REACH) for value in self.logs]
+        if self.learn_noise:
+            floor = -float(np.log(FLOOR * self.problem.mean_square))
+            bounds[-1] = (bounds[-1][0], max(min(bounds[-1][1], floor), float(self.logs[-1])))
+        return bounds
+
+    def evaluate(self, values: Array, logs: Array) -> Evaluation:
+        """Evidence and gradient (the columns are factored, never squared)."""
+        a, targets, n = len(self.indices), self.problem.n_targets, self.problem.n_effective
+        alpha, beta = np.exp(logs[:a]), float(np.exp(logs[a])) if self.learn_noise else self.beta
+        root = np.sqrt(self.problem.weights)[:, None]
+        Phi, t = root * values, self.problem.target
+        basis, factor = np.linalg.qr(Phi)
+        z = basis.T @ t
+        rest = float(np.sum((t - basis @ z) ** 2))
+        if len(factor) < a:  # fewer rows than functions
+            factor = np.vstack([factor, np.zeros((a - len(factor), a))])
+            z = np.vstack([z, np.zeros((a - len(z), targets))])
+        post = SmallPosterior.solve(factor, z, rest, alpha, beta)
+        fit = gaussian_log_likelihood(post.residual_sumsq, beta, targets * n)
+        evidence = log_evidence(fit, post.mean, alpha, post.log_det_precision, targets)
+        residual = t - Phi @ post.mean
+        by_columns = root * (beta * (residual @ post.mean.T - targets * (Phi @ post.covariance)))
+        variance = np.diagonal(post.covariance)
+        by_alpha = 0.5 * (targets - alpha * (targets * variance + np.sum(post.mean**2, axis=1)))
+        if not self.learn_noise:
+            return Evaluation(evidence, by_columns, by_alpha)
+        free = n - float(np.sum(1.0 - alpha * variance))
+        by_beta = 0.5 * (targets * free - beta * post.residual_sumsq)
+        return Evaluation(evidence, by_columns, np.append(by_alpha, by_beta))
+
+
+class HeldLaplace(Held):
+    """A classification model, or any other with Laplace's approximation.
+
+    Parameters
+    ----------
+    problem : LaplaceProblem
+        The likelihood.
+    indices, alpha, mean : list of int, ndarray, ndarray
+        The model, and its mode to start from.
+    """
+
+    def __init__(self, problem: LaplaceProblem, indices: list[int], alpha: Array, mean: Array) -> None:
+        self.problem = problem
+        self.indices, self.functions = list(indices), problem.split(indices)[0]
+        self.logs = np.log(alpha)
+        self.mean = mean
+
+    @property
+    def limits(self) -> list[tuple[float, float]]:
+        """Bounds of the log precisions."""
+        return [(value - _REACH, value + _REACH) for value in self.logs]
+
+    def evaluate(self, values: Array, logs: Array) -> Evaluation:
+        """Evidence at the mode, and its total derivatives: the mode moves with what it depends on."""
+        alpha = np.exp(logs)
+        columns = ActiveColumns(self.problem, self.indices, values)
+        mode = find_mode(columns, alpha, self.mean)
+        self.mean = mode.mean
+        likelihood, k = self.problem.likelihood, columns.outputs
+        g, B = likelihood.gradient(mode.outputs), likelihood.curvature(mode.outputs)
+        covariance = cho_solve((cholesky(mode.precision), False), np.eye(len(alpha)))
+        b = likelihood.curvature_change(mode.outputs, columns.spread(covariance))
+        v = covariance @ columns.correlate(b)
+        weighed = columns.weigh(B, np.column_stack([covariance, v]))  # (K, N, a + 1)
+        following = weighed[:, :, -1].T
+        rows = g - 0.5 * b + 0.5 * following
+        spread = weighed[k, :, np.arange(len(k))].T
+        by_columns = rows[:, k] * mode.mean - 0.5 * g[:, k] * v - spread
+        by_alpha = 0.5 * (1.0 - alpha * (np.diagonal(covariance) + mode.mean**2 - mode.mean * v))
+        return Evaluation(mode.evidence, by_columns, by_alpha)
+
+
+@dataclass(frozen=True)
+class Climbed:
+    """Where a climb ended: the parameters, the hyperparameters of every model, and the objective."""
+
+    log_theta: Array
+    logs: list[Array]
+    objective: float
+
+
+def objective(
+    family: Family, models: Sequence[Held], prior: LogNormal, log_theta: Array, logs: Sequence[Array]
+) -> tuple[float, Array, list[Array]]:
+    """Evidence plus log prior, with its gradient in the log parameters and in the hyperparameters of each model."""
+    total, by_theta = prior.log_density(log_theta), prior.gradient(log_theta)
+    by_logs = []
+    for model, own in zip(models, logs, strict=True):
+        found = model.evaluate(family.columns(log_theta, model.functions), own)
+        total += found.evidence + model.log_prior
+        by_theta = by_theta + family.pullback(log_theta, model.functions, found.columns)
+        by_logs.append(found.hyperparameters)
+    return total, by_theta, by_logs
+
+
+def climb(
+    family: Family,
+    models: Sequence[Held],
+    prior: LogNormal,
+    log_theta: Array,
+    steps: int,
+    free: NDArray[np.bool_] | None = None,
+) -> Climbed:
+    """A few quasi-Newton steps on all of them together; never ends below where it began.
+
+    ``free`` says which parameters may move; by default all of them.
+    """
+    sizes = np.cumsum([len(log_theta), *(len(model.logs) for model in models)])
+    start = np.concatenate([log_theta, *(model.logs for model in models)])
+    moving = np.ones(len(log_theta), dtype=bool) if free is None else free
+    best = Climbed(log_theta, [model.logs for model in models], -np.inf)
+
+    def descend(x: Array) -> tuple[float, Array]:
+        nonlocal best
+        theta, *logs = np.split(x, sizes[:-1])
+        try:
+            value, by_theta, by_logs = objective(family, models, prior, theta, logs)
+        except np.linalg.LinAlgError:
+            return np.inf, np.zeros_like(x)
+        if value > best.objective:
+            best = Climbed(theta.copy(), [own.copy() for own in logs], value)
+        return -value, -np.concatenate([np.where(moving, by_theta, 0.0), *by_logs])
+
+    reach = np.where(moving, _PARAMETER_REACH, 0.0)
+    low = np.minimum(np.maximum(log_theta - reach, prior.lower), log_theta)
+    high = np.maximum(np.minimum(log_theta + reach, prior.upper), log_theta)
+    bounds = [*zip(low, high, strict=True), *(limit for model in models for limit in model.limits)]
+    minimize(descend, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps, "ftol": 1e-12})
+    return best

@@ -1,0 +1,326 @@
+r"""Learning the dictionary: kernel parameters by evidence, interleaved with the search for functions.
+
+The evidence has several maxima in the scale of the functions.  So the search is first made along a coarse path of
+scales, each from an empty model, and goes on from the best two.  Then, in turn, the parameters climb along the
+gradient of the objective together with the precisions and the noise of the model found (its functions and centres
+stay), the dictionary is rebuilt at the new parameters, and the search goes on from that model; the objective, evidence
+plus log prior, never falls.  Where this gains no more, the search is begun once more from nothing at the parameters
+found, with all the starts of the solver; if that finds a better model, the climb goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.kernel_parameters import (
+    Climbed,
+    Family,
+    Held,
+    HeldGaussian,
+    HeldLaplace,
+    LogNormal,
+    climb,
+)
+from sparsebayes.inference.mode import LaplaceProblem
+from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.run import Result, Settings, Warm, one_thread, run
+from sparsebayes.inference.solver import Solver
+from sparsebayes.inference.starts import FIRST_NOISE
+from sparsebayes.inference.status import Record, Status
+
+# Quasi-Newton steps of one climb, rounds of climb and search, and the gain in nats below which they end.
+_STEPS = 25
+_ROUNDS = 25
+_GAIN = 0.01
+# What a function has to bring when scales are compared, in nats: a precision fitted to pure noise brings 0.6 on
+# average, and the best of many more.
+_PRICE = 2.5
+# Rounds without a better score after which a start ends.
+_PATIENCE = 3
+# Inputs whose switching off is refused in a row before no more are tried, and how near a log length is to being off.
+_REFUSALS = 2
+_NEARLY_OFF = 1.2
+# A factor at which any parameter of a function shows.
+_FAR = 10.0
+# From how many places of the path to climb.
+_PLACES = 2
+# How often the search is begun again from nothing at the parameters found.
+_CONFIRMATIONS = 1
+
+Mask = NDArray[np.bool_]
+Problems = Sequence[GaussianProblem | LaplaceProblem]
+
+
+class Dictionaries(Family, Protocol):
+    """A family of dictionaries with the problems that share it."""
+
+    def problems(self, log_theta: Array) -> Problems:
+        """The problems on the dictionary rebuilt at these parameters."""
+        ...
+
+
+@dataclass
+class Chain:
+    """One start: the parameters, what was found there, and how it got there.
+
+    Attributes
+    ----------
+    log_theta : ndarray
+        Log parameters.
+    results : list of Result
+        One for each problem, all at these parameters.
+    objective : float
+        Sum of the evidences, plus the log prior.
+    histories : list of list of Record
+        All records of each problem.
+    """
+
+    log_theta: Array
+    results: list[Result]
+    objective: float
+    histories: list[list[Record]]
+    number: int
+    n_live: int = 0
+    n_iter: list[int] = field(default_factory=list)
+
+    @property
+    def score(self) -> float:
+        r"""The objective, less 2.5 nats for every function kept and :math:`\log N` for every input switched on.
+
+        Maximising over a precision of its own lets each function gain evidence from noise, so that along the scale of
+        the functions the evidence alone can rise until every row has a narrow function to itself.  Within one
+        dictionary that is a matter of the search; from one scale to the next each function has to pay for its freedom.
+        """
+        inputs = self.n_live * max(np.log(_rows(r)) for r in self.results)
+        return self.objective - sum(_price(r) * r.active.size for r in self.results) - float(inputs)
+
+
+class Learner:
+    """Climb and search in turn.
+
+    Parameters
+    ----------
+    family : Dictionaries
+        The dictionary as a function of its parameters.
+    solver : Solver
+        Searches for functions.
+    settings : sequence of Settings
+        One for each problem.
+    prior : LogNormal
+        Prior of the log parameters.
+    rng : Generator
+        Randomness of the solver.
+    off : ndarray of shape (P,)
+        Log parameters at which an input is switched off; NaN where a parameter belongs to no single input.
+    """
+
+    def __init__(
+        self,
+        family: Dictionaries,
+        solver: Solver,
+        settings: Sequence[Settings],
+        prior: LogNormal,
+        rng: np.random.Generator,
+        off: Array,
+    ) -> None:
+        self.family = family
+        self.solver = solver
+        self.settings = settings
+        self.prior = prior
+        self.rng = rng
+        self.off = off
+        self._next = 0
+
+    def learn(self, path: Sequence[Array], restarts: Sequence[Array] = ()) -> Chain:
+        """Search along a path of parameters, climb from its best places and from every restart, and keep the best."""
+        with one_thread():
+            return self._learn(path, restarts)
+
+    def _learn(self, path: Sequence[Array], restarts: Sequence[Array]) -> Chain:
+        along = sorted((self._search(theta, quick=True) for theta in path), key=lambda c: -c.score)
+        begun = [*along[:_PLACES], *(self._search(theta, quick=True) for theta in restarts)]
+        best = max((self._ascend(chain) for chain in begun), key=lambda c: c.score)
+        for _ in range(_CONFIRMATIONS):
+            again = self._search(best.log_theta, quick=False)
+            if again.objective <= best.objective + _GAIN:  # the same dictionary: nothing to pay for
+                break
+            best = self._ascend(again)
+        return self._switch_off(best)
+
+    def _switch_off(self, best: Chain) -> Chain:
+        """Switch inputs off one by one, the weakest first, as long as the score says so."""
+        refused = 0
+        for p in np.argsort(np.abs(best.log_theta - self.off)):
+            models = self.models(best)
+            if refused == _REFUSALS or not self.live(best.log_theta)[p] or not any(len(m.indices) for m in models):
+                continue
+            there, free = best.log_theta.copy(), self.moving(best, models)
+            there[p], free[p] = self.off[p], False
+            found = climb(self.family, models, self.prior, there, _STEPS, free)
+            begun = replace(best, number=self._next)  # the objective may fall: another start
+            self._next += 1
+            trial = self._ascend(self._go_on(begun, models, found))
+            refused = 0 if trial.score > best.score else refused + 1
+            best = trial if trial.score > best.score else best
+        return best
+
+    def live(self, log_theta: Array) -> Mask:
+        """Inputs that are not switched off, by parameter."""
+        return np.abs(log_theta - self.off) > _NEARLY_OFF
+
+    # -- searching -----------------------------------------------------------------------------------------
+
+    def _search(self, log_theta: Array, *, quick: bool) -> Chain:
+        """Search from nothing: by the first of the solver's starts alone, or by all of them."""
+        problems = self.family.problems(log_theta)
+        settings = [
+            replace(own, warm=Warm([], np.zeros(0), _first_beta(problem, own)) if quick else None)
+            for problem, own in zip(problems, self.settings, strict=True)
+        ]
+        results = self._run(problems, settings)
+        chain = Chain(log_theta, results, self._objective(log_theta, results), [], self._next, self._count(log_theta))
+        chain.histories = [self._records(r, chain) for r in results]
+        chain.number += max(r.certificate.start for r in results)
+        chain.n_iter = [r.n_iter for r in results]
+        self._next = 1 + max((record.start for history in chain.histories for record in history), default=chain.number)
+        return chain
+
+    def _ascend(self, chain: Chain) -> Chain:
+        """Climb and search on, in turn, until neither gains; an input that is switched off stays so."""
+        best, waited = chain, 0
+        for _ in range(_ROUNDS):
+            models = self.models(chain)
+            if waited == _PATIENCE or not any(len(model.indices) for model in models):
+                break
+            moving = self.moving(chain, models)
+            found = climb(self.family, models, self.prior, chain.log_theta, _STEPS, moving)
+            if found.objective <= chain.objective:
+                break
+            gained = found.objective - chain.objective
+            chain = self._go_on(chain, models, found)
+            waited = 0 if chain.score > best.score + _GAIN else waited + 1
+            best = chain if chain.score > best.score else best
+            if gained < _GAIN and waited:
+                break
+        return best
+
+    def _go_on(self, chain: Chain, models: Sequence[Held], found: Climbed) -> Chain:
+        """Rebuild the dictionary at the parameters found, and search on from the model."""
+        problems = self.family.problems(found.log_theta)
+        warm = [_warm(model, logs) for model, logs in zip(models, found.logs, strict=True)]
+        settings = [replace(own, warm=begin) for own, begin in zip(self.settings, warm, strict=True)]
+        results = self._run(problems, settings)
+        total = self._objective(found.log_theta, results)
+        # With several independent models the climb raises their sum, not each: what follows is another start of each.
+        number = chain.number if len(results) == 1 else self._next
+        self._next += number == self._next
+        grown = Chain(found.log_theta, results, total, [], number, self._count(found.log_theta))
+        log_prior = self.prior.log_density(found.log_theta)
+        for k, (model, begin) in enumerate(zip(models, warm, strict=True)):
+            there = model.evaluate(self.family.columns(found.log_theta, model.functions), found.logs[k]).evidence
+            height = there + model.log_prior + log_prior
+            moved = Record(number, "kernel", -1, 0, there, height, len(begin.indices), 1.0 / begin.beta)
+            grown.histories.append([*chain.histories[k], moved, *self._records(results[k], grown)])
+            grown.n_iter.append(chain.n_iter[k] + results[k].n_iter)
+        return grown
+
+    def _run(self, problems: Problems, settings: Sequence[Settings]) -> list[Result]:
+        return [run(p, self.solver, own, self.rng) for p, own in zip(problems, settings, strict=True)]
+
+    def _count(self, log_theta: Array) -> int:
+        return int(np.sum(self.live(log_theta)))
+
+    def _objective(self, log_theta: Array, results: Sequence[Result]) -> float:
+        return self.prior.log_density(log_theta) + sum(
+            r.certificate.log_evidence + r.active.log_prior() for r in results
+        )
+
+    def _records(self, result: Result, chain: Chain) -> list[Record]:
+        """The history of one run, with the prior in its objective and its starts numbered on."""
+        log_prior = self.prior.log_density(chain.log_theta)
+        return [
+            replace(record, start=chain.number + record.start, objective=record.objective + log_prior)
+            for record in result.history
+        ]
+
+    # -- the models that were found ------------------------------------------------------------------------
+
+    def models(self, chain: Chain) -> list[Held]:
+        """The models of a chain, their functions held."""
+        found: list[Held] = []
+        for result, own in zip(chain.results, self.settings, strict=True):
+            active = result.active
+            if isinstance(active, ActiveSet):
+                learn_noise = own.noise_variance is None and result.status is not Status.CONSTANT
+                found.append(HeldGaussian(active.problem, active.indices, active.alpha, active.beta, learn_noise))
+            else:
+                found.append(HeldLaplace(active.problem, active.indices, active.alpha, active.mean))
+        return found
+
+    def moving(self, chain: Chain, models: Sequence[Held]) -> Mask:
+        """Parameters that may move: those on which the evidence depends at all, and that are not switched off."""
+        return self.matters(chain, models) & (np.isnan(self.off) | self.live(chain.log_theta))
+
+    def matters(self, chain: Chain, models: Sequence[Held]) -> Mask:
+        """Parameters on which the evidence depends at all."""
+        by_theta = np.zeros(len(chain.log_theta))
+        for model in models:
+            found = model.evaluate(self.family.columns(chain.log_theta, model.functions), model.logs)
+            by_theta += np.abs(self.family.pullback(chain.log_theta, model.functions, found.columns))
+        return by_theta > 0.0
+
+    def used(self, chain: Chain, parameter: int) -> bool:
+        """Whether a function in the model has this parameter, even where the present value makes no difference."""
+        there = chain.log_theta.copy()
+        there[parameter] += _FAR
+        return any(
+            not np.array_equal(
+                self.family.columns(there, m.functions), self.family.columns(chain.log_theta, m.functions)
+            )
+            for m in self.models(chain)
+        )
+
+    def change(self, chain: Chain, parameter: int, shift: float) -> float:
+        """Change of the evidence when a parameter moves, every precision following the norm of its function."""
+        models, there = self.models(chain), chain.log_theta.copy()
+        there[parameter] += shift
+        total = 0.0
+        for model, result in zip(models, chain.results, strict=True):
+            here = self.family.columns(chain.log_theta, model.functions)
+            values = self.family.columns(there, model.functions)
+            norms = np.sum(here**2, axis=0), np.sum(values**2, axis=0)
+            if not np.all(norms[1] > 0.0):
+                return -np.inf
+            logs = model.logs.copy()
+            logs[: len(model.indices)] += np.log(norms[1] / norms[0])
+            total += model.evaluate(values, logs).evidence - result.certificate.log_evidence
+        return total
+
+
+def _price(result: Result) -> float:
+    """What a function has to bring beyond what the objective already charges for it."""
+    return max(0.0, _PRICE - result.active.problem.inclusion_cost)
+
+
+def _rows(result: Result) -> float:
+    problem = result.active.problem
+    return float(problem.likelihood.shape[0] if isinstance(problem, LaplaceProblem) else problem.n_effective)
+
+
+def _first_beta(problem: GaussianProblem | LaplaceProblem, settings: Settings) -> float:
+    if isinstance(problem, LaplaceProblem):
+        return 1.0
+    return 1.0 / (settings.noise_variance or FIRST_NOISE * problem.mean_square or 1.0)
+
+
+def _warm(model: Held, logs: Array) -> Warm:
+    a = len(model.indices)
+    beta = model.beta if isinstance(model, HeldGaussian) else 1.0
+    return Warm(model.indices, np.exp(logs[:a]), float(np.exp(logs[a])) if len(logs) > a else beta)
