@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from sparsebayes import RVR, SparseBayesRegressor
-from sparsebayes.basis import Bias, Callable, Gabor, Precomputed, Sum, WidthKernel
+from sparsebayes.basis import Bias, Callable, Precomputed, Sum, WidthKernel
 from sparsebayes.basis.base import _KINDS
 from sparsebayes.export import make_plan, to_c, to_onnx, to_sql
 from sparsebayes.export.formulas import KERNELS, SIMPLE
@@ -36,7 +36,7 @@ def test_there_are_twenty_models_and_more_of_every_kind():
 
 def test_every_kind_of_the_library_has_a_closed_form_or_cannot_have_one():
     ours = {kind for kind, cls in _KINDS.items() if cls.__module__.startswith("sparsebayes.")}
-    assert ours - set(SIMPLE) - set(KERNELS) == {Callable.kind, Precomputed.kind, Gabor.kind}
+    assert ours - set(SIMPLE) - set(KERNELS) == {Callable.kind, Precomputed.kind}
 
 
 @each_writer
