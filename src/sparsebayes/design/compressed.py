@@ -16,7 +16,9 @@ from scipy.linalg import get_lapack_funcs, solve_triangular
 from sparsebayes.basis.base import Floats, Index, positions
 from sparsebayes.basis.kernels import KernelFunctions
 
+from .dense import DenseDesign
 from .protocol import Design
+from .threads import side_by_side
 
 (_PIVOTED_CHOLESKY,) = get_lapack_funcs(("pstrf",), (np.zeros(1),))
 # Pivots chosen at once, from this many times as many rows with the largest remaining diagonal; a pivot whose remainder
@@ -25,6 +27,8 @@ _BLOCK = 32
 _POOL = 4
 _STALE = 0.1
 _ROOM = 3.0
+# Largest design on a few rows that is held instead of multiplied out where it is needed.
+_HELD_BYTES = 1 << 30
 
 
 class CompressedDesign(Design):
@@ -74,9 +78,38 @@ class CompressedDesign(Design):
 
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
-        rows = self.left if weights is None else self._row_weights(weights)[:, None] * self.left
-        inner = self.left.T @ rows
-        return np.einsum("mr,mr->m", self.right @ inner, self.right)
+        rows = np.ones(len(self.left)) if weights is None else self._row_weights(weights)
+        inner, _ = self.inner_products(rows, np.zeros((len(rows), 0)))
+
+        def norms(part: slice) -> Floats:
+            block = self.right[part]
+            return np.einsum("mr,mr->m", block @ inner, block)
+
+        return np.concatenate(side_by_side(norms, len(self.right)))
+
+    def inner_products(self, weights: Floats, V: Floats) -> tuple[Floats, Floats]:
+        """Return leftᵀ diag(weights) left and leftᵀ diag(weights) V."""
+
+        def products(rows: slice) -> tuple[Floats, Floats]:
+            block = self.left[rows]
+            weighted = weights[rows, None] * block
+            return weighted.T @ block, weighted.T @ V[rows]
+
+        found = side_by_side(products, len(self.left))
+        return np.sum([gram for gram, _ in found], axis=0), np.sum([product for _, product in found], axis=0)
+
+    def with_rows(self, left: Floats) -> Design:
+        """The same functions on a few other rows; held as they are where there is room for that."""
+        m = len(self.right)
+        if 8 * m * len(left) > _HELD_BYTES:
+            return CompressedDesign(left, self.right)
+        held = np.empty((m, len(left)))
+
+        def fill(part: slice) -> None:
+            held[part] = self.right[part] @ left.T
+
+        side_by_side(fill, m)
+        return DenseDesign(held.T)
 
 
 def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max_rank: int) -> CompressedDesign | None:
@@ -152,12 +185,17 @@ class _Factors:
 
     def _append(self, picked: Index, triangle: Floats) -> None:
         self._reserve(self.rank + len(picked))
-        done = self.coordinates[:, : self.rank]
-        block = self.functions.evaluate(self.functions.centres, picked)
-        block -= done @ done[picked].T
-        new = solve_triangular(triangle, block.T, lower=True, check_finite=False).T
-        self.coordinates[:, self.rank : self.rank + len(picked)] = new
-        self.remainder -= np.einsum("mr,mr->m", new, new)
+        done, centres = self.coordinates[:, : self.rank], self.functions.centres
+        at_pivots = done[picked].T
+
+        def project(rows: slice) -> None:
+            block = self.functions.evaluate(centres[rows], picked)
+            block -= done[rows] @ at_pivots
+            new = solve_triangular(triangle, block.T, lower=True, check_finite=False).T
+            self.coordinates[rows, self.rank : self.rank + len(picked)] = new
+            self.remainder[rows] -= np.einsum("mr,mr->m", new, new)
+
+        side_by_side(project, len(centres))
         self.remainder[picked] = 0.0
         self.chosen = np.concatenate([self.chosen, picked])
 

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sparsebayes.basis import Basis
+from sparsebayes.design.threads import one_thread
 from sparsebayes.estimators.classification import ClassificationFit, fit_classification
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
@@ -54,7 +55,7 @@ class _Classifier(ClassifierMixin, Inputs):
         if not np.all(np.isfinite(by_class) & (by_class >= 0.0)):
             raise ValueError(f"class_weight={self.class_weight!r}: expected finite weights of at least 0")
         self.classes_, labels = _encode(y, weights * by_class)
-        with self._watch() as progress:
+        with one_thread(), self._watch() as progress:
             task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class, progress)
             fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
         self._store(fit)

@@ -40,7 +40,7 @@ _REMAINDER = 1e-5
 # Up to this many entries the certificate is computed from the kernel itself.  Beyond, that would cost more than the
 # fit: the compression is made so close instead that its bounded error is below what the certificate resolves, as far
 # as memory allows.
-_RECOMPUTED = 30_000_000
+_RECOMPUTED = 130_000_000
 _CLOSE_REMAINDER = 1e-9
 _CLOSE_ROWS = 400_000
 _HUGE_REMAINDER = 1e-6
@@ -101,6 +101,8 @@ class Dictionary:
         Whether kept functions are put in the order of the training rows that they are centred on.
     distinct : ndarray of bool, optional
         Functions that are no copy of an earlier one, where that is known already.
+    landmarks : ndarray of int, optional
+        Functions that between them nearly span all others, with or without a design that stands in.
     """
 
     design: Design
@@ -111,6 +113,7 @@ class Dictionary:
     stand_in: CompressedDesign | None = None
     by_row: bool = False
     distinct: NDArray[np.bool_] | None = None
+    landmarks: Index | None = None
 
     @classmethod
     def of_reduction(
@@ -134,6 +137,7 @@ class Dictionary:
         candidates: Index | None = None,
         by_row: bool = False,
         compress: bool = True,
+        partial: bool = True,
         single: bool = False,
     ) -> Dictionary:
         """Bind the basis to the training rows, take some of its functions or all, and add the intercept.
@@ -154,13 +158,15 @@ class Dictionary:
             Whether kept functions are put in the order of the training rows.
         compress : bool
             Whether a design of low rank may stand in where that pays.
+        partial : bool
+            Whether the search may go on in a part of the functions.
         single : bool
             Hold the values of the functions in single precision.
         """
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         if functions is not None and candidates is not None:
             functions = functions.restrict(candidates)
-        return cls._of(X, functions, basis, fit_intercept, by_row, compress, single)
+        return cls._of(X, functions, basis, fit_intercept, by_row, compress, partial, single)
 
     @classmethod
     def _of(
@@ -171,9 +177,12 @@ class Dictionary:
         fit_intercept: bool,
         by_row: bool,
         compress: bool,
+        partial: bool,
         single: bool = False,
     ) -> Dictionary:
-        stand_in = None if functions is None or not compress else _compress(functions, X)
+        # Without compression the search goes the same way, on all rows: it begins among the same functions.
+        closest = None if functions is None or not partial else _compress(functions, X, compress)
+        landmarks, stand_in = None if closest is None else closest.landmarks, closest if compress else None
         if functions is not None and stand_in is not None:
             design = LazyDesign(functions, X) if X.shape[0] * len(functions) <= _RECOMPUTED else stand_in
         else:
@@ -182,16 +191,16 @@ class Dictionary:
                 _check_range(design)
         n, m = design.shape
         if not fit_intercept:
-            return cls(design, functions, basis, m, None, stand_in, by_row)
+            return cls(design, functions, basis, m, None, stand_in, by_row, landmarks=landmarks)
         with_bias = None if stand_in is None else with_columns(stand_in, np.ones((n, 1)))
         whole = (
             with_bias if with_bias is not None and design is stand_in else design.extend(DenseDesign(np.ones((n, 1))))
         )
-        return cls(whole, functions, basis, m, m, with_bias, by_row)
+        return cls(whole, functions, basis, m, m, with_bias, by_row, landmarks=landmarks)
 
     def with_functions(self, X: Any, functions: Functions) -> Dictionary:
         """The dictionary with each function replaced by another of the same place."""
-        return self._of(X, functions, self.basis, self.bias is not None, self.by_row, compress=False)
+        return self._of(X, functions, self.basis, self.bias is not None, self.by_row, compress=False, partial=False)
 
     @property
     def eligible(self) -> NDArray[np.bool_]:
@@ -308,9 +317,11 @@ def _evaluate(functions: Functions, X: Array, single: bool = False) -> Design:
     return DenseDesign(values)
 
 
-def _compress(functions: Functions, X: Array) -> CompressedDesign | None:
-    """A design of low rank where the kernel is smooth enough for that to pay."""
+def _compress(functions: Functions, X: Array, compress: bool) -> CompressedDesign | None:
+    """A design of low rank where the kernel is smooth enough for that to pay; for its landmarks only, a small one."""
     n = X.shape[0]
+    if not compress and n * len(functions) > _RECOMPUTED:
+        return None
     if not isinstance(functions, KernelFunctions) or not functions.compressible or n * len(functions) < _WORTH_IT:
         return None
     tolerance = _REMAINDER

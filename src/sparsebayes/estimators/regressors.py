@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.basis import Basis
+from sparsebayes.design.threads import one_thread
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import KernelInputs
@@ -48,7 +49,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._forget()
         choose("likelihood", self.likelihood, LIKELIHOODS)
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True)
-        with self._watch() as progress:
+        with one_thread(), self._watch() as progress:
             task, dictionary, y, rows = self._prepare(X, np.asarray(y, np.float64), sample_weight, progress=progress)
             matrix = y.reshape(len(y), -1)
             check_magnitude("y", matrix)

@@ -256,6 +256,21 @@ class ActiveSet(Factors, Active):
         self.updates += 1
         return True
 
+    def add_together(self, functions: list[int], alpha: Array) -> bool:
+        """Add several functions at once, if that raises the objective."""
+        joined = self._joined(functions)
+        if joined is None:
+            return False
+        fresh, R, z = joined
+        grown = np.append(self.alpha, alpha)
+        rest = self.rest - float(np.sum(z[len(self.z) :] ** 2))
+        post = SmallPosterior.solve(R, z, rest, grown, self.beta)
+        if self.evidence(post, grown) - self.problem.inclusion_cost * len(functions) <= self.evidence():
+            return False
+        self._join(functions, grown, fresh, R, z)
+        self.refresh(post)
+        return True
+
     def reestimate(self, j: int, alpha: float) -> bool:
         """Give the j-th function in the model another precision (T&F A.3)."""
         kappa = 1.0 / (self.covariance[j, j] + 1.0 / (alpha - self.alpha[j]))

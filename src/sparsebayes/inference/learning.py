@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.design.threads import one_thread
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.kernel_parameters import (
@@ -30,7 +31,7 @@ from sparsebayes.inference.kernel_parameters import (
 )
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import Result, Settings, Warm, one_thread, run
+from sparsebayes.inference.run import Result, Settings, Warm, run
 from sparsebayes.inference.solver import Solver
 from sparsebayes.inference.starts import FIRST_NOISE
 from sparsebayes.inference.status import Record, Status

@@ -131,6 +131,8 @@ class GaussianProblem:
         is known to be larger weighs less and is still one observation.
     offered : ndarray of bool, shape (M,), optional
         Functions that may enter in the place of others only (see ``moves.py``).
+    landmarks : ndarray of int, optional
+        Functions that between them nearly span all others, among which the search may begin.
     """
 
     def __init__(
@@ -145,6 +147,7 @@ class GaussianProblem:
         inclusion_cost: float = 0.0,
         n_observations: float | None = None,
         offered: NDArray[np.bool_] | None = None,
+        landmarks: Index | None = None,
     ) -> None:
         self.design = design
         self.targets = targets
@@ -154,6 +157,7 @@ class GaussianProblem:
         self.centres = centres
         self.inclusion_cost = inclusion_cost
         self.offered = offered
+        self.landmarks = landmarks
         self.parent: Problem | None = None
         self.members: Index | None = None
         self.unexplained = 0.0
@@ -162,6 +166,7 @@ class GaussianProblem:
         self._root = np.sqrt(weights)[:, None]
         self.target = self._root * targets
         self._sqnorms: Array | None = None
+        self._eligible: NDArray[np.bool_] | None = None
         self._projection: Array | None = None
 
     @property
@@ -173,6 +178,15 @@ class GaussianProblem:
     def n_targets(self) -> int:
         """Number of targets that share the support."""
         return self.targets.shape[1]
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs that have functions of their own: all targets share one support."""
+        return 1
+
+    def split(self, functions: list[int]) -> tuple[list[int], list[int]]:
+        """Column and output of each function."""
+        return functions, [0] * len(functions)
 
     @property
     def mean_square(self) -> float:
@@ -194,7 +208,9 @@ class GaussianProblem:
     @property
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that may enter: not zero, and not a copy of an earlier one."""
-        return self._candidates & (self.sqnorms > 0.0)
+        if self._eligible is None:
+            self._eligible = self._candidates & (self.sqnorms > 0.0)
+        return self._eligible
 
     @property
     def rows(self) -> Index:
@@ -246,6 +262,7 @@ class GaussianProblem:
             cost,
             n,
             self.offered,
+            self.landmarks,
         )
 
     # -- smaller problems with the same answer -------------------------------------------------------------
@@ -282,12 +299,11 @@ class GaussianProblem:
         """
         if self.stand_in is None:
             raise ValueError("the problem has no design to stand in")
-        left, right = self.stand_in.left, self.stand_in.right
-        weighted = self.weights[:, None] * left
-        factor = cholesky(weighted.T @ left)
-        targets = inverse_upper(factor).T @ (weighted.T @ self.targets)
+        gram, projected = self.stand_in.inner_products(self.weights, self.targets)
+        factor = cholesky(gram)
+        targets = inverse_upper(factor).T @ projected
         small = GaussianProblem(
-            CompressedDesign(factor, right), targets, np.ones(len(factor)), self._candidates, self.bias
+            self.stand_in.with_rows(factor), targets, np.ones(len(factor)), self._candidates, self.bias
         )
         small.parent, small.n_effective, small.inclusion_cost = self, self.n_effective, self.inclusion_cost
         small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from sparsebayes.design.threads import one_thread
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.certificate import Certificate, certify
 from sparsebayes.inference.checkpoint import Keeper, capture, revive
@@ -128,17 +126,6 @@ def run(problem: Problem | LaplaceProblem, solver: Solver, settings: Settings, r
     """
     with one_thread(), asked_to_stop() as stop:
         return _Run(solver, settings, stop).solve(problem, rng)
-
-
-def one_thread() -> AbstractContextManager[object]:
-    """BLAS on one thread: the algebra is small, and threads would only wait for each other."""
-    return _blas().limit(limits=1, user_api="blas")
-
-
-@lru_cache(maxsize=1)
-def _blas() -> ThreadpoolController:
-    """Handle on the BLAS libraries; finding them takes milliseconds, so it is done once."""
-    return ThreadpoolController()
 
 
 class _Run:

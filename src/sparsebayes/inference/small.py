@@ -32,6 +32,8 @@ from sparsebayes.inference.linalg import inverse_upper, log_det, try_cholesky
 _WELL_CONDITIONED = 1e-3
 # Longest step of a log precision, or of the log noise, in one joint move.
 _REACH = 3.0
+# Multiples of the identity that are tried where the negative Hessian is not positive definite.
+_SHIFTS = (0.0, *np.geomspace(1e-3, 1e9, 21).tolist())
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,12 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
         fit = beta * post.residual_sumsq
         gamma = len(alpha) - float(alpha @ np.diagonal(covariance))
         along = -0.5 * (targets * float(alpha @ v) + fit) + float(np.sum(shrunk * pulled))
-        curvature = np.block([[curvature, cross[:, None]], [cross[None, :], np.array([[along]])]])
+        a = len(alpha)
+        bordered = np.empty((a + 1, a + 1))
+        bordered[:a, :a] = curvature
+        bordered[a, :a] = bordered[:a, a] = cross
+        bordered[a, a] = along
+        curvature = bordered
         gradient = np.append(gradient, 0.5 * (targets * (n - gamma) - fit))
     step = _ascend(-curvature, gradient)
     step = step / max(1.0, float(np.max(np.abs(step))) / _REACH)
@@ -111,8 +118,8 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
 def _ascend(hessian: Array, gradient: Array) -> Array:
     """Solve with the least multiple of the identity that makes the matrix positive definite."""
     size = len(gradient)
-    for shift in (0.0, *np.geomspace(1e-3, 1e9, 21)):
-        factor = try_cholesky(hessian + shift * np.eye(size))
+    for shift in _SHIFTS:
+        factor = try_cholesky(hessian + shift * np.eye(size) if shift else hessian)
         if factor is not None:
             inverse = inverse_upper(factor)
             return inverse @ (inverse.T @ gradient)

@@ -47,8 +47,6 @@ class State:
     stale: set[int] = field(default_factory=set)
     settled: bool = False
     swept: bool = False
-    batch: int = 0
-    batch_floor: float = 0.0
 
     @property
     def gaussian(self) -> ActiveSet:
