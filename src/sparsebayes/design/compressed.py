@@ -7,6 +7,7 @@ diagonal.  The pivots are chosen a block at a time, so that the work is in matri
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.linalg import get_lapack_funcs, solve_triangular
 
 from sparsebayes.basis.base import Floats, Index, positions
 from sparsebayes.basis.kernels import KernelFunctions
+from sparsebayes.threads import one_thread
 
 from .protocol import Design
 
@@ -25,6 +27,8 @@ _BLOCK = 32
 _POOL = 4
 _STALE = 0.1
 _ROOM = 3.0
+# Centres up to which the factorisation is small algebra: threads would wait for each other longer than they work.
+_FEW = 20_000
 
 
 class CompressedDesign(Design):
@@ -94,9 +98,10 @@ def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max
         Largest rank.
     """
     factors = _Factors(functions, max_rank)
-    while float(np.max(factors.remainder)) > tolerance:
-        if not factors.grow() or factors.hopeless(tolerance):
-            return None
+    with one_thread() if len(functions) <= _FEW else nullcontext():
+        while float(np.max(factors.remainder)) > tolerance:
+            if not factors.grow() or factors.hopeless(tolerance):
+                return None
     right = factors.coordinates[:, : factors.rank]
     if np.array_equal(functions.rows, np.arange(len(X))):
         return CompressedDesign(right, right, factors.chosen, float(np.max(factors.remainder)))

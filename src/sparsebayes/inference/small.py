@@ -32,6 +32,8 @@ from sparsebayes.inference.linalg import inverse_upper, log_det, try_cholesky
 _WELL_CONDITIONED = 1e-3
 # Longest step of a log precision, or of the log noise, in one joint move.
 _REACH = 3.0
+# Multiples of the identity that are added, one after the other, to a Hessian that is not positive definite.
+_SHIFTS = (0.0, *np.geomspace(1e-3, 1e9, 21).tolist())
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,13 @@ class SmallPosterior:
         return cls(mean, root, root @ root.T, log_det(t), residual)
 
 
-def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, learn_noise: bool) -> tuple[Array, float]:
+def joint_newton(
+    post: SmallPosterior, alpha: Array, beta: float, n: float, learn_noise: bool, gradient: Array | None = None
+) -> tuple[Array, float]:
     r"""Newton's step in all :math:`\log\alpha_j`, and in :math:`\log\beta` (last) where the noise is learned.
 
-    Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first.
+    Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first.  A
+    ``gradient`` in the log precisions is taken where one is given, for problems that are Gaussian to second order only.
 
     Returns
     -------
@@ -90,7 +95,7 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
     """
     covariance, mean, targets = post.covariance, post.mean, post.mean.shape[1]
     spread = targets * np.diagonal(covariance) + np.sum(mean**2, axis=1)
-    gradient = 0.5 * (targets - alpha * spread)
+    gradient = 0.5 * (targets - alpha * spread) if gradient is None else gradient
     curvature = covariance * (0.5 * targets * covariance + mean @ mean.T) * alpha * alpha[:, None]
     curvature.flat[:: len(alpha) + 1] -= 0.5 * alpha * spread
     if learn_noise:
@@ -111,7 +116,7 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
 def _ascend(hessian: Array, gradient: Array) -> Array:
     """Solve with the least multiple of the identity that makes the matrix positive definite."""
     size = len(gradient)
-    for shift in (0.0, *np.geomspace(1e-3, 1e9, 21)):
+    for shift in _SHIFTS:
         factor = try_cholesky(hessian + shift * np.eye(size))
         if factor is not None:
             inverse = inverse_upper(factor)
