@@ -18,11 +18,11 @@ import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.design import Design
 from sparsebayes.inference.evidence import Array, Statistics, leave_one_out
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import inverse_upper, log_det
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode, mode_at
+from sparsebayes.inference.screening import Directions, Measured
 from sparsebayes.inference.small import SmallPosterior, joint_newton
 
 _RESOLVED = 1e-14
@@ -158,7 +158,14 @@ class LaplaceActive(Active):
     def statistics(self) -> Statistics:
         """Statistics of all functions at the mode, computed once for every model."""
         if self._statistics is None:
-            self._statistics = self._score(self.problem, self.problem.design, self.indices)
+            problem, directions = self.problem, self._directions()
+            if problem.stand_in is None or problem.design is problem.stand_in:
+                found = directions.measure(problem.design)
+            else:
+                outside = problem.eligible
+                outside[self.indices] = False
+                found = directions.screen(problem.design, problem.stand_in, outside)
+            self._statistics = self._combine(problem, found, self.indices)
         return self._statistics
 
     def statistics_outside(self) -> Statistics:
@@ -166,28 +173,24 @@ class LaplaceActive(Active):
         parent = self.problem.parent
         if parent is None:
             return self.statistics()
-        design = parent.design if parent.stand_in is None else parent.stand_in
-        return self._score(parent, design, self.problem.lift(self.indices))
+        found = self._directions().measure(parent.design if parent.stand_in is None else parent.stand_in)
+        return self._combine(parent, found, self.problem.lift(self.indices))
 
-    def _score(self, problem: LaplaceProblem, design: Design, indices: list[int]) -> Statistics:
-        """T&F eqs 24-25 at the mode, for the functions of ``design``."""
-        curvature, gradient = self._mode.rows.curvature, self._mode.rows.gradient
-        half = self._columns.weigh(curvature, self._root)
-        norms, Q, D, P = [], [], [], []
-        for k in range(problem.n_outputs):
-            rows = np.column_stack([gradient[:, k], self._change[:, k], half[k]])
-            found, squares = design.moments(rows, curvature[:, k, k])
-            norms.append(squares)
-            Q.append(found[:, 0])
-            P.append(np.einsum("ma,ma->m", found[:, 2:], found[:, 2:]))
-            D.append(found[:, 1] - found[:, 2:] @ (self._root.T @ self._bend))
-        norm, q = np.concatenate(norms), np.concatenate(Q)
+    def _directions(self) -> Directions:
+        """What functions are multiplied with, for T&F eqs 24-25 at the mode."""
+        rows = self._mode.rows
+        half = self._columns.weigh(rows.curvature, self._root)
+        along = self._change - (half @ (self._root.T @ self._bend)).T
+        return Directions(rows.gradient, along, np.einsum("nkk->nk", rows.curvature), half)
+
+    def _combine(self, problem: LaplaceProblem, found: Measured, indices: list[int]) -> Statistics:
+        """Statistics of all functions of a problem, those in the model left out of it one at a time."""
         alpha = np.full(problem.n_functions, np.inf)
-        s, q2 = np.maximum(norm - np.concatenate(P), 0.0), q**2 - q * np.concatenate(D)
+        s, q2 = found.s.copy(), found.q2
         if self.size:
             alpha[indices] = self.alpha
             s[indices], q2[indices] = self.leave_one_out()
-        movable = problem.eligible & (s > _RESOLVED * norm) & (norm > 0.0)
+        movable = problem.eligible & (s > _RESOLVED * found.norm) & (found.norm > 0.0)
         movable[indices] = True
         return Statistics(alpha, s, q2, movable)
 

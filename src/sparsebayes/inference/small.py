@@ -95,7 +95,7 @@ def joint_newton(
     """
     covariance, mean, targets = post.covariance, post.mean, post.mean.shape[1]
     spread = targets * np.diagonal(covariance) + np.sum(mean**2, axis=1)
-    gradient = 0.5 * (targets - alpha * spread) if gradient is None else gradient
+    slope = 0.5 * (targets - alpha * spread) if gradient is None else gradient
     curvature = covariance * (0.5 * targets * covariance + mean @ mean.T) * alpha * alpha[:, None]
     curvature.flat[:: len(alpha) + 1] -= 0.5 * alpha * spread
     if learn_noise:
@@ -107,10 +107,10 @@ def joint_newton(
         gamma = len(alpha) - float(alpha @ np.diagonal(covariance))
         along = -0.5 * (targets * float(alpha @ v) + fit) + float(np.sum(shrunk * pulled))
         curvature = np.block([[curvature, cross[:, None]], [cross[None, :], np.array([[along]])]])
-        gradient = np.append(gradient, 0.5 * (targets * (n - gamma) - fit))
-    step = _ascend(-curvature, gradient)
+        slope = np.append(slope, 0.5 * (targets * (n - gamma) - fit))
+    step = _ascend(-curvature, slope)
     step = step / max(1.0, float(np.max(np.abs(step))) / _REACH)
-    return step, 0.5 * float(gradient @ step)
+    return step, 0.5 * float(slope @ step)
 
 
 def _ascend(hessian: Array, gradient: Array) -> Array:
