@@ -15,10 +15,10 @@ from scipy.linalg import get_lapack_funcs, solve_triangular
 
 from sparsebayes.basis.base import Floats, Index, positions
 from sparsebayes.basis.kernels import KernelFunctions
+from sparsebayes.threads import side_by_side
 
 from .dense import DenseDesign
 from .protocol import Design
-from .threads import side_by_side
 
 (_PIVOTED_CHOLESKY,) = get_lapack_funcs(("pstrf",), (np.zeros(1),))
 # Pivots chosen at once, from this many times as many rows with the largest remaining diagonal; a pivot whose remainder
@@ -42,22 +42,35 @@ class CompressedDesign(Design):
         Coordinates of the functions.
     landmarks : (k,) integer array, optional
         Functions that between them nearly span all of Φ.
-    error : float
-        Bound on the error of every entry.
+    remainders : (N,) and (M,) ndarrays, optional
+        Such that the entry (n, m) is wrong by no more than the root of the product of the n-th of the first and the
+        m-th of the second; by default the entries are exact.
     """
 
-    def __init__(self, left: Floats, right: Floats, landmarks: Index | None = None, error: float = 0.0) -> None:
+    def __init__(
+        self,
+        left: Floats,
+        right: Floats,
+        landmarks: Index | None = None,
+        remainders: tuple[Floats, Floats] | None = None,
+    ) -> None:
         if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1]:
             raise ValueError(f"factors have shapes {left.shape} and {right.shape}; expected (N, r) and (M, r)")
         self.left = left
         self.right = right
-        self.error = error
+        self.remainders = (np.zeros(len(left)), np.zeros(len(right))) if remainders is None else remainders
         self.landmarks = np.zeros(0, dtype=np.intp) if landmarks is None else landmarks
 
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers (N, M) of rows and columns."""
         return len(self.left), len(self.right)
+
+    @property
+    def error(self) -> float:
+        """Bound on the error of every entry."""
+        rows, columns = self.remainders
+        return float(np.sqrt(max(0.0, np.max(rows, initial=0.0) * np.max(columns, initial=0.0))))
 
     @property
     def rank(self) -> int:
@@ -132,12 +145,12 @@ def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max
             return None
     right = factors.coordinates[:, : factors.rank]
     if np.array_equal(functions.rows, np.arange(len(X))):
-        return CompressedDesign(right, right, factors.chosen, float(np.max(factors.remainder)))
+        return CompressedDesign(right, right, factors.chosen, (factors.remainder, factors.remainder))
     values = functions.evaluate(X, factors.chosen)
     left = solve_triangular(right[factors.chosen], values.T, lower=True, check_finite=False).T
-    # The kernel less its part at the pivots is positive definite: |entry| ≤ √(d(x) d(c)), and d(x) ≤ 1 off the centres.
-    beyond = float(np.max(1.0 - np.einsum("nr,nr->n", left, left), initial=0.0))
-    return CompressedDesign(left, right, factors.chosen, np.sqrt(max(beyond, 0.0) * float(np.max(factors.remainder))))
+    # The kernel less its part at the pivots is positive definite: |entry| ≤ √(d(x) d(c)).
+    beyond = np.maximum(1.0 - np.einsum("nr,nr->n", left, left), 0.0)
+    return CompressedDesign(left, right, factors.chosen, (beyond, factors.remainder))
 
 
 class _Factors:
@@ -221,4 +234,6 @@ def with_columns(design: CompressedDesign, columns: NDArray[np.float64]) -> Comp
     right = np.zeros((m + k, r + k))
     right[:m, :r] = design.right
     right[m:, r:] = np.eye(k)
-    return CompressedDesign(np.hstack([design.left, columns]), right, design.landmarks, design.error)
+    rows, others = design.remainders
+    remainders = rows, np.concatenate([others, np.zeros(k)])
+    return CompressedDesign(np.hstack([design.left, columns]), right, design.landmarks, remainders)

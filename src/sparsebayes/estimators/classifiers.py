@@ -12,13 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sparsebayes.basis import Basis
-from sparsebayes.design.threads import one_thread
 from sparsebayes.estimators.classification import ClassificationFit, fit_classification
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.validation import check_weights, choose
 from sparsebayes.inference import Solver
 from sparsebayes.posterior import Term, summarise
+from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]
 

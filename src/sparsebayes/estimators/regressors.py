@@ -10,7 +10,6 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.basis import Basis
-from sparsebayes.design.threads import one_thread
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import KernelInputs
@@ -23,6 +22,7 @@ from sparsebayes.estimators.validation import LIKELIHOODS, check_magnitude, chec
 from sparsebayes.inference import Solver
 from sparsebayes.likelihood import OutlierMixture, StudentT
 from sparsebayes.posterior import Term, TrainingRows, left_out_scores, summarise
+from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]
 

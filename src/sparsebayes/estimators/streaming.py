@@ -15,7 +15,6 @@ from sparsebayes.basis import Basis, Bias, Functions, Linear, Polynomial
 from sparsebayes.basis.kernels import Kernel
 from sparsebayes.chunks import Chunk, as_chunks, sample_rows
 from sparsebayes.design import Reduction
-from sparsebayes.design.threads import one_thread
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.inputs import DictionaryInputs
 from sparsebayes.estimators.progress import Progress
@@ -32,6 +31,7 @@ from sparsebayes.estimators.validation import (
     choose,
     resolve_solver,
 )
+from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]
 

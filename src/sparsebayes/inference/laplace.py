@@ -17,21 +17,20 @@ import copy
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
-from sparsebayes.design import Design
-from sparsebayes.inference.evidence import Array, Statistics, best_alpha, leave_one_out
+from sparsebayes.inference.evidence import Array, Statistics, leave_one_out
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.linalg import cholesky, inverse_upper
+from sparsebayes.inference.linalg import inverse_upper, log_det
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode, mode_at
+from sparsebayes.inference.screening import Directions, Measured
+from sparsebayes.inference.small import SmallPosterior, joint_newton
 
 _RESOLVED = 1e-14
 # An addition that does not gain enough is tried again with the precision this many times larger.
 _WEAKER = (1.0, 4.0, 16.0, 64.0)
-# How far one sweep may move a log precision; what wants to go further is for deletion to decide.
-_REACH = 6.0
+# Joint Newton steps of one sweep at most, and the parts of a step that are tried.
 _SWEEP_STEPS = 20
-_RELAXATIONS = 4
+_SHORTER = (1.0, 0.3, 0.1, 0.01)
 # Models up to this size have their precisions polished in the end, until the gradient is this small; a step may lower
 # the evidence by rounding alone.
 _POLISHED = 40
@@ -39,6 +38,8 @@ _POLISHING_STEPS = 12
 _DIFFERENCE = 1e-5
 _STATIONARY = 1e-10
 _ROUNDING = 1e-12
+# A Jacobian serves as long as every step with it makes the gradient this many times smaller.
+_CONTRACTION = 10.0
 
 
 class LaplaceActive(Active):
@@ -73,11 +74,17 @@ class LaplaceActive(Active):
         return active
 
     def recompute(self) -> LaplaceActive:
-        """The same functions from scratch, their precisions settled to the last digits."""
+        """The same functions on the data, their precisions settled to the last digits.
+
+        The mode is found again from where it was: from zero, Newton's method can come to rest far from a mode that
+        lies along a direction the data hardly determine.
+        """
         problem, indices = self.problem, self.indices
         while problem.parent is not None:
             problem, indices = problem.parent, problem.lift(indices)
-        active = LaplaceActive.from_model(problem, indices, self.alpha)
+        active = LaplaceActive(problem)
+        columns = ActiveColumns(problem, indices)
+        active._commit(columns, self.alpha, find_mode(columns, self.alpha, self.mean))
         active._polish()
         return active
 
@@ -89,23 +96,38 @@ class LaplaceActive(Active):
         """
         if not 0 < self.size <= _POLISHED:
             return
+        jacobian, last = None, np.inf
         for _ in range(_POLISHING_STEPS):
-            here, gradient = np.log(self.alpha), self.gradient()
-            if np.max(np.abs(gradient)) < _STATIONARY:
+            gradient = self.gradient()
+            steepest = float(np.max(np.abs(gradient)))
+            if steepest < _STATIONARY:
                 return
-            shifted = [self._at(here + shift).gradient() for shift in _DIFFERENCE * np.eye(self.size)]
-            jacobian = (np.array(shifted) - gradient) / _DIFFERENCE
+            if jacobian is None or steepest > last / _CONTRACTION:
+                jacobian = np.array([self._beside(j).gradient() - gradient for j in range(self.size)]) / _DIFFERENCE
             step = np.linalg.lstsq(jacobian.T, -gradient, rcond=1e-12)[0]
             step = step / max(1.0, float(np.max(np.abs(step))))
-            trial = self._at(np.asarray(here + step, dtype=np.float64))
+            trial = self._at(np.asarray(np.log(self.alpha) + step, dtype=np.float64))
             if trial.evidence() < self.evidence() - _ROUNDING * max(1.0, abs(self.evidence())):
                 return
+            last = steepest
             self._commit(self._columns, trial.alpha, trial._mode)
+
+    def _beside(self, j: int) -> LaplaceActive:
+        r"""The model with the j-th log precision a little larger.
+
+        So little that its mode follows from
+        :math:`\partial\mathbf w/\partial\log\alpha_j = -\alpha_jw_j\Sigma_{\cdot j}`.
+        """
+        other, alpha = self.copy(), self.alpha.copy()
+        alpha[j] *= np.exp(_DIFFERENCE)
+        mean = self.mean - _DIFFERENCE * self.alpha[j] * self.mean[j] * self.covariance[:, j]
+        other._commit(self._columns, alpha, mode_at(self._columns, alpha, mean))
+        return other
 
     def _at(self, log_alpha: Array) -> LaplaceActive:
         """The same functions with other precisions."""
         other, alpha = self.copy(), np.exp(log_alpha)
-        other._commit(self._columns, alpha, find_mode(self._columns, alpha, self.mean))
+        other._commit(self._columns, alpha, find_mode(self._columns, alpha, self.mean, self._mode.rows))
         return other
 
     def copy(self) -> LaplaceActive:
@@ -129,14 +151,21 @@ class LaplaceActive(Active):
         """``s`` and the effective ``q²`` of the functions in the model, from small matrices alone."""
         variance = np.diagonal(self.covariance)
         data = self._mode.precision - np.diag(self.alpha)
-        S = np.diagonal(data) - np.einsum("ij,jk,ki->i", data, self.covariance, data)
+        S = np.diagonal(data) - np.einsum("ij,ij->i", data @ self.covariance, data)
         s, q = leave_one_out(self.alpha, variance, self.mean[:, None], S, (self.alpha * self.mean)[:, None])
         return s, q[:, 0] ** 2 - q[:, 0] * (self.covariance @ self._bend) / variance
 
     def statistics(self) -> Statistics:
         """Statistics of all functions at the mode, computed once for every model."""
         if self._statistics is None:
-            self._statistics = self._score(self.problem, self.problem.design, self.indices)
+            problem, directions = self.problem, self._directions()
+            if problem.stand_in is None or problem.design is problem.stand_in:
+                found = directions.measure(problem.design)
+            else:
+                outside = problem.eligible
+                outside[self.indices] = False
+                found = directions.screen(problem.design, problem.stand_in, outside)
+            self._statistics = self._combine(problem, found, self.indices)
         return self._statistics
 
     def statistics_outside(self) -> Statistics:
@@ -144,29 +173,24 @@ class LaplaceActive(Active):
         parent = self.problem.parent
         if parent is None:
             return self.statistics()
-        design = parent.design if parent.stand_in is None else parent.stand_in
-        return self._score(parent, design, self.problem.lift(self.indices))
+        found = self._directions().measure(parent.design if parent.stand_in is None else parent.stand_in)
+        return self._combine(parent, found, self.problem.lift(self.indices))
 
-    def _score(self, problem: LaplaceProblem, design: Design, indices: list[int]) -> Statistics:
-        """T&F eqs 24-25 at the mode, for the functions of ``design``."""
-        likelihood, outputs = problem.likelihood, self._mode.outputs
-        curvature, gradient = likelihood.curvature(outputs), likelihood.gradient(outputs)
-        half = self._columns.weigh(curvature, self._root)
-        norms, Q, D, P = [], [], [], []
-        for k in range(problem.n_outputs):
-            rows = np.column_stack([gradient[:, k], self._change[:, k], half[k]])
-            found, squares = design.moments(rows, curvature[:, k, k])
-            norms.append(squares)
-            Q.append(found[:, 0])
-            P.append(np.einsum("ma,ma->m", found[:, 2:], found[:, 2:]))
-            D.append(found[:, 1] - found[:, 2:] @ (self._root.T @ self._bend))
-        norm, q = np.concatenate(norms), np.concatenate(Q)
+    def _directions(self) -> Directions:
+        """What functions are multiplied with, for T&F eqs 24-25 at the mode."""
+        rows = self._mode.rows
+        half = self._columns.weigh(rows.curvature, self._root)
+        along = self._change - (half @ (self._root.T @ self._bend)).T
+        return Directions(rows.gradient, along, np.einsum("nkk->nk", rows.curvature), half)
+
+    def _combine(self, problem: LaplaceProblem, found: Measured, indices: list[int]) -> Statistics:
+        """Statistics of all functions of a problem, those in the model left out of it one at a time."""
         alpha = np.full(problem.n_functions, np.inf)
-        s, q2 = np.maximum(norm - np.concatenate(P), 0.0), q**2 - q * np.concatenate(D)
+        s, q2 = found.s.copy(), found.q2
         if self.size:
             alpha[indices] = self.alpha
             s[indices], q2[indices] = self.leave_one_out()
-        movable = problem.eligible & (s > _RESOLVED * norm) & (norm > 0.0)
+        movable = problem.eligible & (s > _RESOLVED * found.norm) & (found.norm > 0.0)
         movable[indices] = True
         return Statistics(alpha, s, q2, movable)
 
@@ -191,7 +215,7 @@ class LaplaceActive(Active):
         slope = 0.5 * float(found.q2[i] - found.s[i])
         at_least += self.problem.inclusion_cost
         for factor in _WEAKER:
-            if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least):
+            if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least, same_rows=True):
                 return True
             if slope / (factor * alpha) <= at_least:
                 return False
@@ -201,32 +225,14 @@ class LaplaceActive(Active):
         """Add several functions at once, if that raises the objective."""
         start = np.append(self.mean, np.zeros(len(functions)))
         costs = len(functions) * self.problem.inclusion_cost
-        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start, costs)
-
-    def relax(self, tol: float) -> int:
-        """Move all precisions towards the maxima of their predicted gains, as long as that gains more than ``tol``.
-
-        Far cheaper than a sweep, and enough between two additions.
-        """
-        changed = 0
-        for _ in range(_RELAXATIONS if self.size else 0):
-            before = self.evidence()
-            s, q2 = self.leave_one_out()
-            best = best_alpha(s, q2)
-            alpha = np.clip(best, self.alpha * np.exp(-_REACH), self.alpha * np.exp(_REACH))
-            if not self._try(self._columns, alpha, self.mean):
-                break
-            changed = self.size
-            if self.evidence() - before < tol:
-                break
-        return changed
+        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start, costs, same_rows=True)
 
     def reestimate(self, j: int, alpha: float) -> bool:
         """Give the j-th function another precision, or one nearer to its own if that does not help."""
         for fraction in (1.0, 0.5, 0.25, 0.1):
             trial = self.alpha.copy()
             trial[j] = self.alpha[j] ** (1.0 - fraction) * alpha**fraction
-            if self._try(self._columns, trial, self.mean):
+            if self._try(self._columns, trial, self.mean, same_rows=True):
                 return True
         return False
 
@@ -236,34 +242,47 @@ class LaplaceActive(Active):
         return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j), spared)
 
     def sweep(self, tol: float) -> int:
-        r"""Climb over all :math:`\log\alpha` together, by a quasi-Newton method on the exact gradient.
+        r"""Climb over all :math:`\log\alpha` together, and let go of functions without relevance.
 
+        By Newton's method with the Hessian of the linearised problem (``small.py``) on the exact gradient
         :math:`\partial\mathcal L/\partial\log\alpha_j = \tfrac12[1-\alpha_j(\Sigma_{jj}+w_j^2-w_j(\Sigma c)_j)]`, where
-        :math:`c` is the derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights.  Fixed-point
-        sweeps need hundreds of modes where weights are poorly determined; this needs a dozen.
+        :math:`c` is the derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights.  Every step
+        stands only if the true evidence rises.
         """
+        moved, size = False, self.size
+        for _ in range(_SWEEP_STEPS):
+            left = self._leave()
+            gain = self._newton(tol)
+            moved |= gain > 0.0
+            if gain < tol and not left:
+                break
+        return size - self.size + (self.size if moved else 0)
+
+    def _leave(self) -> bool:
+        """Take out all functions without relevance at once, if that does not lower the objective."""
+        s, q2 = self.leave_one_out()
+        stays = q2 > s
+        if np.all(stays):
+            return False
+        other = self.restricted(stays)
+        if other.objective() < self.objective():
+            return False
+        self._commit(other._columns, other.alpha, other._mode)
+        return True
+
+    def _newton(self, tol: float) -> float:
+        """One joint step, or part of it; what it gained.  None is made where less than ``tol`` is promised."""
         if self.size == 0:
-            return 0
-        here = np.log(self.alpha)
-        trial = self
-
-        def descend(log_alpha: Array) -> tuple[float, Array]:
-            nonlocal trial
-            trial = trial._at(log_alpha)
-            return -trial.evidence(), -trial.gradient()
-
-        bounds = [(value - _REACH, value + _REACH) for value in here]
-        found = minimize(
-            descend,
-            here,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"gtol": np.sqrt(tol), "ftol": 0.0, "maxiter": _SWEEP_STEPS},
-        )
-        changed = int(np.sum(np.abs(found.x - here) > np.sqrt(tol)))
-        alpha = np.exp(found.x)
-        return changed if changed and self._try(self._columns, alpha, trial.mean) else 0
+            return 0.0
+        before, factor = self.evidence(), self._mode.factor
+        post = SmallPosterior(self.mean[:, None], self._root, self.covariance, log_det(factor), 0.0)
+        step, promise = joint_newton(post, self.alpha, 1.0, 0.0, learn_noise=False, gradient=self.gradient())
+        if promise < tol:
+            return 0.0
+        for part in _SHORTER:
+            if self._try(self._columns, self.alpha * np.exp(part * step), self.mean, same_rows=True):
+                return self.evidence() - before
+        return 0.0
 
     def squared_mean(self) -> Array:
         r""":math:`w_j^2 - w_j(\Sigma c)_j`, so that the slope of the evidence is exact although its mode moves."""
@@ -287,8 +306,10 @@ class LaplaceActive(Active):
     def maintain(self) -> None:
         """Nothing drifts here: every accepted move was computed from the data."""
 
-    def _try(self, columns: ActiveColumns, alpha: Array, start: Array, at_least: float = 0.0) -> bool:
-        mode = find_mode(columns, alpha, start)
+    def _try(
+        self, columns: ActiveColumns, alpha: Array, start: Array, at_least: float = 0.0, *, same_rows: bool = False
+    ) -> bool:
+        mode = find_mode(columns, alpha, start, self._mode.rows if same_rows else None)
         if not mode.evidence > self._mode.evidence + at_least:
             return False
         self._commit(columns, alpha, mode)
@@ -297,9 +318,25 @@ class LaplaceActive(Active):
     def _commit(self, columns: ActiveColumns, alpha: Array, mode: Mode) -> None:
         self._columns, self.alpha, self._mode = columns, alpha, mode
         self._statistics: Statistics | None = None
+        self._known: tuple[Array, Array] | None = None
         self.indices, self.mean = columns.indices, mode.mean
-        self._root = inverse_upper(cholesky(mode.precision))
+        self._root = inverse_upper(mode.factor)
         self.covariance = self._root @ self._root.T
-        spread = columns.spread(self.covariance)
-        self._change = self.problem.likelihood.curvature_change(mode.outputs, spread)
-        self._bend = columns.correlate(self._change)  # ∂log|Σ⁻¹|/∂w of the weights in the model
+
+    @property
+    def _change(self) -> Array:
+        r"""Derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the outputs, (N, K)."""
+        return self._derivatives()[0]
+
+    @property
+    def _bend(self) -> Array:
+        """The same with respect to the weights in the model."""
+        return self._derivatives()[1]
+
+    def _derivatives(self) -> tuple[Array, Array]:
+        """Both of them, computed once for every model where they are needed."""
+        if self._known is None:
+            spread = self._columns.spread(self.covariance)
+            change = self.problem.likelihood.curvature_change(self._mode.outputs, spread)
+            self._known = change, self._columns.correlate(change)
+        return self._known

@@ -17,7 +17,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.design.threads import one_thread
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.kernel_parameters import (
@@ -35,6 +34,7 @@ from sparsebayes.inference.run import Result, Settings, Warm, run
 from sparsebayes.inference.solver import Solver
 from sparsebayes.inference.starts import FIRST_NOISE
 from sparsebayes.inference.status import Record, Status
+from sparsebayes.threads import one_thread
 
 # Quasi-Newton steps of one climb, rounds of climb and search, and the gain in nats below which they end.
 _STEPS = 25

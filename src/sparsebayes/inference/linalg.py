@@ -8,7 +8,9 @@ from scipy.linalg import get_lapack_funcs
 
 from sparsebayes.inference.evidence import Array
 
-_INVERT_TRIANGLE, _CHOLESKY, _PIVOTED_QR = get_lapack_funcs(("trtri", "potrf", "geqp3"), (np.zeros(1),))
+_INVERT_TRIANGLE, _CHOLESKY, _SOLVE, _PIVOTED_QR = get_lapack_funcs(
+    ("trtri", "potrf", "potrs", "geqp3"), (np.zeros(1),)
+)
 
 
 def inverse_upper(triangle: Array) -> Array:
@@ -33,10 +35,15 @@ def cholesky(matrix: Array) -> Array:
     scale = np.sqrt(np.diagonal(matrix))
     unit = matrix / scale / scale[:, None]
     for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
-        factor = try_cholesky(unit + jitter * np.eye(len(unit)))
+        factor = try_cholesky(unit + jitter * np.eye(len(unit)) if jitter else unit)
         if factor is not None:
             return factor * scale
     raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+
+
+def solve_cholesky(factor: Array, right: Array) -> Array:
+    """Solve with a matrix that is given by its upper Cholesky factor."""
+    return _SOLVE(factor, right, lower=0)[0] if len(factor) else np.zeros_like(right)
 
 
 def log_det(factor: Array) -> float:

@@ -7,11 +7,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.evidence import Array, log_evidence
-from sparsebayes.inference.linalg import cholesky, log_det
+from sparsebayes.inference.linalg import cholesky, log_det, solve_cholesky
 from sparsebayes.inference.problem import Index
 from sparsebayes.likelihood import Likelihood
 
@@ -127,14 +126,46 @@ class LaplaceProblem:
         return columns, outputs
 
 
+class Rows:
+    """Outputs, and what the likelihood says there, each computed when it is first asked for."""
+
+    def __init__(self, likelihood: Likelihood, outputs: Array) -> None:
+        self._likelihood = likelihood
+        self.outputs = outputs
+
+    @cached_property
+    def fit(self) -> float:
+        """Log likelihood."""
+        return self._likelihood.log_likelihood(self.outputs)
+
+    @cached_property
+    def gradient(self) -> Array:
+        """Its gradient, (N, K)."""
+        return self._likelihood.gradient(self.outputs)
+
+    @cached_property
+    def curvature(self) -> Array:
+        """Its curvature, (N, K, K)."""
+        return self._likelihood.curvature(self.outputs)
+
+
 @dataclass(frozen=True)
 class Mode:
-    """Mode of the posterior of the active weights, and the evidence there."""
+    """Mode of the posterior of the active weights, and the evidence there.
+
+    ``factor`` is the upper Cholesky factor of the posterior precision.
+    """
 
     mean: Array
-    outputs: Array
+    rows: Rows
     precision: Array
+    factor: Array
     evidence: float
+
+    @property
+    def outputs(self) -> Array:
+        """Outputs of all rows, (N, K)."""
+        return self.rows.outputs
 
 
 class ActiveColumns:
@@ -146,6 +177,8 @@ class ActiveColumns:
         columns, self.outputs = problem.split(indices)
         self.values = problem.design.columns(columns) if values is None else values
         self.groups = [np.flatnonzero(self.outputs == k) for k in range(problem.n_outputs)]
+        # Columns by output, so that no product has to gather them again.
+        self._blocks = [self.values] if problem.n_outputs == 1 else [self.values[:, g] for g in self.groups]
 
     def add(self, functions: list[int]) -> ActiveColumns:
         """With these functions more."""
@@ -164,21 +197,24 @@ class ActiveColumns:
 
     def predict(self, weights: Array) -> Array:
         """Outputs, (N, K)."""
-        y = np.zeros(self.problem.likelihood.shape)
-        for k, group in enumerate(self.groups):
-            y[:, k] = self.values[:, group] @ weights[group]
-        return y
+        parts = [block @ weights[group] for group, block in zip(self.groups, self._blocks, strict=True)]
+        return np.stack(parts, axis=1)
 
     def correlate(self, rows: Array) -> Array:
         """Inner product of every active function with its output's column of ``rows``, (N, K) -> (a,)."""
-        return np.einsum("na,na->a", self.values, rows[:, self.outputs])
+        result = np.empty(len(self.indices))
+        for k, group in enumerate(self.groups):
+            result[group] = rows[:, k] @ self._blocks[k]
+        return result
 
     def gram(self, blocks: Array) -> Array:
         r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a` for row blocks, (N, K, K)."""
+        if len(self.groups) == 1:
+            return self.values.T @ (blocks[:, 0] * self.values)
         result = np.empty((len(self.indices), len(self.indices)))
         for k, left in enumerate(self.groups):
             for m, right in enumerate(self.groups[: k + 1]):
-                part = self.values[:, left].T @ (blocks[:, k, m, None] * self.values[:, right])
+                part = self._blocks[k].T @ (blocks[:, k, m, None] * self._blocks[m])
                 result[np.ix_(left, right)] = part
                 result[np.ix_(right, left)] = part.T
         return result
@@ -189,70 +225,89 @@ class ActiveColumns:
         result = np.empty((n, k_outputs, k_outputs))
         for k, left in enumerate(self.groups):
             for m, right in enumerate(self.groups[: k + 1]):
-                half = self.values[:, left] @ covariance[np.ix_(left, right)]
-                result[:, k, m] = result[:, m, k] = np.einsum("na,na->n", half, self.values[:, right])
+                half = self._blocks[k] @ covariance[np.ix_(left, right)]
+                result[:, k, m] = result[:, m, k] = np.einsum("na,na->n", half, self._blocks[m])
         return result
 
     def weigh(self, blocks: Array, mixing: Array) -> Array:
         r""":math:`\mathbf B_n\boldsymbol\Phi_n` times ``mixing`` for row blocks, (K, N, columns)."""
-        mixed = np.stack([self.values[:, g] @ mixing[g] for g in self.groups], axis=1)  # (N, K, c)
-        return np.einsum("nkl,nlc->knc", blocks, mixed)
+        mixed = [block @ mixing[group] for group, block in zip(self.groups, self._blocks, strict=True)]
+        if len(mixed) == 1:
+            return (blocks[:, 0] * mixed[0])[None]
+        return np.einsum("nkl,nlc->knc", blocks, np.stack(mixed, axis=1))
 
 
-def find_mode(active: ActiveColumns, alpha: Array, start: Array) -> Mode:
+def find_mode(active: ActiveColumns, alpha: Array, start: Array, rows: Rows | None = None) -> Mode:
     """Damped Newton to the mode of the posterior (T&F eq. 10), from a warm start.
 
     The line search makes it converge from anywhere: the log posterior is strictly concave.
+
+    Parameters
+    ----------
+    active : ActiveColumns
+        The functions in the model.
+    alpha, start : ndarray of shape (a,)
+        Their precisions, and weights to begin with.
+    rows : Rows, optional
+        The rows at the outputs of these weights, where they are known already.
     """
-    likelihood = active.problem.likelihood
     # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
     enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
-    weights = start.copy()
-    outputs = active.predict(weights)
-    height = _log_posterior(active, outputs, alpha, weights)
-    precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
+    here = _Place.at(active, alpha, start, rows)
     final = 0
     for _ in range(_NEWTON_STEPS if len(alpha) else 0):
-        gradient = active.correlate(likelihood.gradient(outputs)) - alpha * weights
-        step = cho_solve((cholesky(precision), False), gradient)
+        gradient = active.correlate(here.rows.gradient) - alpha * here.weights
+        step = solve_cholesky(cholesky(_precision(active, here.rows, alpha)), gradient)
         decrement = float(gradient @ step)
         # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
-        final += decrement <= enough * max(1.0, abs(height))
-        length = 1.0 if final else _line_search(active, alpha, weights, step, height, decrement)
-        weights = weights + length * step
-        outputs = active.predict(weights)
-        height = _log_posterior(active, outputs, alpha, weights)
-        precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
-        if final == last or length == 0.0:
+        final += decrement <= enough * max(1.0, abs(here.height))
+        there = _Place.at(active, alpha, here.weights + step) if final else _climb(active, alpha, here, step, decrement)
+        if there is None:
             break
-    return _mode(active, alpha, weights, outputs, precision)
+        here = there
+        if final == last:
+            break
+    return _mode(active, alpha, here)
 
 
 def mode_at(active: ActiveColumns, alpha: Array, weights: Array) -> Mode:
     """What there is at weights that are known to be the mode."""
-    outputs = active.predict(weights)
-    precision = active.gram(active.problem.likelihood.curvature(outputs)) + np.diag(alpha)
-    return _mode(active, alpha, weights, outputs, precision)
+    return _mode(active, alpha, _Place.at(active, alpha, weights))
 
 
-def _mode(active: ActiveColumns, alpha: Array, weights: Array, outputs: Array, precision: Array) -> Mode:
-    fit = active.problem.likelihood.log_likelihood(outputs)
-    return Mode(weights, outputs, precision, log_evidence(fit, weights, alpha, log_det(cholesky(precision))))
+@dataclass(frozen=True)
+class _Place:
+    """Weights, the rows there, and the log posterior up to a constant (T&F eq. 10)."""
+
+    weights: Array
+    rows: Rows
+    height: float
+
+    @classmethod
+    def at(cls, active: ActiveColumns, alpha: Array, weights: Array, rows: Rows | None = None) -> _Place:
+        rows = Rows(active.problem.likelihood, active.predict(weights)) if rows is None else rows
+        return cls(weights, rows, rows.fit - 0.5 * float(alpha @ weights**2))
 
 
-def _log_posterior(active: ActiveColumns, outputs: Array, alpha: Array, weights: Array) -> float:
-    """Log posterior up to a constant (T&F eq. 10)."""
-    return active.problem.likelihood.log_likelihood(outputs) - 0.5 * float(alpha @ weights**2)
+def _precision(active: ActiveColumns, rows: Rows, alpha: Array) -> Array:
+    precision = active.gram(rows.curvature)
+    precision.flat[:: len(alpha) + 1] += alpha
+    return precision
 
 
-def _line_search(
-    active: ActiveColumns, alpha: Array, weights: Array, step: Array, height: float, decrement: float
-) -> float:
-    """Largest of 1, ½, ¼, … that ascends enough (Armijo); zero if none does above rounding."""
+def _mode(active: ActiveColumns, alpha: Array, place: _Place) -> Mode:
+    precision = _precision(active, place.rows, alpha)
+    factor = cholesky(precision)
+    evidence = log_evidence(place.rows.fit, place.weights, alpha, log_det(factor))
+    return Mode(place.weights, place.rows, precision, factor, evidence)
+
+
+def _climb(active: ActiveColumns, alpha: Array, here: _Place, step: Array, decrement: float) -> _Place | None:
+    """Where the largest of 1, ½, ¼, … of a step that ascends enough (Armijo) leads; None if none does."""
     length = 1.0
     while length > 1e-12:
-        trial = weights + length * step
-        if _log_posterior(active, active.predict(trial), alpha, trial) >= height + 1e-4 * length * decrement:
-            return length
+        there = _Place.at(active, alpha, here.weights + length * step)
+        if there.height >= here.height + 1e-4 * length * decrement:
+            return there
         length *= 0.5
-    return 0.0
+    return None

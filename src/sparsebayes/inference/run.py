@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.design.threads import one_thread
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.certificate import Certificate, certify
 from sparsebayes.inference.checkpoint import Keeper, capture, revive
@@ -23,6 +22,7 @@ from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, full_model, hold
 from sparsebayes.inference.status import Record, Status
 from sparsebayes.inference.working import widen, working_problem
+from sparsebayes.threads import one_thread
 
 _CERTIFICATION_ROUNDS = 3
 
@@ -327,13 +327,19 @@ class _Run:
                 raise _Stopped(Status.MAX_ITER, start.number)
 
     def _widen(self, state: State) -> bool:
-        """Take more functions into the working set, where there is one and some outside it gain."""
+        """Take more functions into the working set, where there is one and some outside it gain.
+
+        Where none does for the first time, and gains are only predicted, the search goes on with trials in earnest.
+        """
+        if state.widest:
+            return False
         widened = widen(state.active, self.settings.tol)
         if widened:
             state.refused.clear()
             state.stale.clear()
             state.swept = False
-        return widened
+        state.widest = not widened and state.active.approximate and state.active.problem.parent is not None
+        return widened or state.widest
 
     def _grow(self, state: State) -> None:
         """Add generated functions to the dictionary."""

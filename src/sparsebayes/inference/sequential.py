@@ -266,6 +266,8 @@ class Sequential(Solver):
         limit = max(batch.limit, 2 * problem.n_outputs)
         pool = np.argsort(-gain, kind="stable")[: 4 * limit]
         pool = pool[gain[pool] > max(tol, batch.fair_part * gain[i])]
+        if len(pool) <= 1:
+            return [i]
         columns, outputs = problem.split(pool.tolist())
         values = problem.design.columns(columns)
         overlap = np.abs(values.T @ values) / np.sqrt(np.outer(*[np.einsum("nc,nc->c", values, values)] * 2))
@@ -338,7 +340,8 @@ class Sequential(Solver):
             return self._move(state, scores, int(np.argmax(np.where(idle, scores.gain, -1.0))))
         if state.learn_noise and maximise_noise(state.gaussian) > tol:
             return self._done(state, "noise")
-        doubted = self._doubt(state, tol) if state.active.approximate else None
+        whole = state.widest or state.active.problem.parent is None
+        doubted = self._doubt(state, tol) if whole and state.active.approximate else None
         return self._swap(state, tol) if doubted is None else doubted
 
     def _swap(self, state: State, tol: float) -> Info | None:
@@ -393,4 +396,5 @@ class Sequential(Solver):
         state.refused.clear()
         state.settled = settled
         state.swept &= settled
+        state.widest = False
         return Info(kind, function, n_moves, state.objective - before)

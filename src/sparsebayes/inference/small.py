@@ -78,10 +78,13 @@ class SmallPosterior:
         return cls(mean, root, root @ root.T, log_det(t), residual)
 
 
-def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, learn_noise: bool) -> tuple[Array, float]:
+def joint_newton(
+    post: SmallPosterior, alpha: Array, beta: float, n: float, learn_noise: bool, gradient: Array | None = None
+) -> tuple[Array, float]:
     r"""Newton's step in all :math:`\log\alpha_j`, and in :math:`\log\beta` (last) where the noise is learned.
 
-    Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first.
+    Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first.  A
+    ``gradient`` in the log precisions is taken where one is given, for problems that are Gaussian to second order only.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
     """
     covariance, mean, targets = post.covariance, post.mean, post.mean.shape[1]
     spread = targets * np.diagonal(covariance) + np.sum(mean**2, axis=1)
-    gradient = 0.5 * (targets - alpha * spread)
+    slope = 0.5 * (targets - alpha * spread) if gradient is None else gradient
     curvature = covariance * (0.5 * targets * covariance + mean @ mean.T) * alpha * alpha[:, None]
     curvature.flat[:: len(alpha) + 1] -= 0.5 * alpha * spread
     if learn_noise:
@@ -109,10 +112,10 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
         bordered[a, :a] = bordered[:a, a] = cross
         bordered[a, a] = along
         curvature = bordered
-        gradient = np.append(gradient, 0.5 * (targets * (n - gamma) - fit))
-    step = _ascend(-curvature, gradient)
+        slope = np.append(slope, 0.5 * (targets * (n - gamma) - fit))
+    step = _ascend(-curvature, slope)
     step = step / max(1.0, float(np.max(np.abs(step))) / _REACH)
-    return step, 0.5 * float(gradient @ step)
+    return step, 0.5 * float(slope @ step)
 
 
 def _ascend(hessian: Array, gradient: Array) -> Array:
