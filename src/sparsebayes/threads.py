@@ -6,7 +6,7 @@ costs twenty times the work itself (compression of a kernel of 1,000 rows: 24 ms
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import lru_cache
@@ -15,6 +15,7 @@ from typing import TypeVar
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 # Rows of a block that is worth a thread.
@@ -32,8 +33,13 @@ def side_by_side(work: Callable[[slice], T], rows: int) -> list[T]:
     if workers <= 1:
         return [work(slice(0, rows))]
     cuts = [rows * k // workers for k in range(workers + 1)]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(work, map(slice, cuts[:-1], cuts[1:])))
+    return on_all_cores(work, list(map(slice, cuts[:-1], cuts[1:])))
+
+
+def on_all_cores(work: Callable[[S], T], items: Iterable[S]) -> list[T]:
+    """Call ``work`` on every item."""
+    with ThreadPoolExecutor(effective_n_jobs(-1)) as pool:
+        return list(pool.map(work, items))
 
 
 @lru_cache(maxsize=1)

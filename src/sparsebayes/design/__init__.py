@@ -15,6 +15,7 @@ from .moments import MomentDesign
 from .operator import OperatorDesign
 from .protocol import Design, HStack
 from .reduction import Reduction
+from .screened import ScreenedDesign
 from .sparse import SparseDesign
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "MomentDesign",
     "OperatorDesign",
     "Reduction",
+    "ScreenedDesign",
     "SparseDesign",
     "as_design",
     "compress_kernel",

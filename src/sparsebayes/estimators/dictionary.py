@@ -37,13 +37,10 @@ _RANGE = 1e130
 # Entries of a kernel matrix from which on compressing it is tried, and the error that it may have in the search.
 _WORTH_IT = 500_000
 _REMAINDER = 1e-5
-# Up to this many entries the certificate is computed from the kernel itself.  Beyond, that would cost more than the
-# fit: the compression is made so close instead that its bounded error is below what the certificate resolves, as far
-# as memory allows.
-_RECOMPUTED = 130_000_000
-_CLOSE_REMAINDER = 1e-9
-_CLOSE_ROWS = 400_000
-_HUGE_REMAINDER = 1e-6
+# The bounds by which the certificate rules functions out grow with the number of rows: for more rows than this, a
+# closer compression leaves it fewer to evaluate.
+_MANY_ROWS = 100_000
+_CLOSE_REMAINDER = 1e-6
 
 
 @dataclass(frozen=True)
@@ -184,7 +181,7 @@ class Dictionary:
         closest = None if functions is None or not partial else _compress(functions, X, compress)
         landmarks, stand_in = None if closest is None else closest.landmarks, closest if compress else None
         if functions is not None and stand_in is not None:
-            design = LazyDesign(functions, X) if X.shape[0] * len(functions) <= _RECOMPUTED else stand_in
+            design = LazyDesign(functions, X)
         else:
             with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
                 design = _hold(X, single) if functions is None else _evaluate(functions, X, single)
@@ -320,13 +317,11 @@ def _evaluate(functions: Functions, X: Array, single: bool = False) -> Design:
 def _compress(functions: Functions, X: Array, compress: bool) -> CompressedDesign | None:
     """A design of low rank where the kernel is smooth enough for that to pay; for its landmarks only, a small one."""
     n = X.shape[0]
-    if not compress and n * len(functions) > _RECOMPUTED:
-        return None
     if not isinstance(functions, KernelFunctions) or not functions.compressible or n * len(functions) < _WORTH_IT:
         return None
-    tolerance = _REMAINDER
-    if n * len(functions) > _RECOMPUTED:
-        tolerance = _CLOSE_REMAINDER if n + len(functions) <= _CLOSE_ROWS else _HUGE_REMAINDER
+    if not compress and 8 * n * len(functions) > _DENSE_BYTES:
+        return None
+    tolerance = _REMAINDER if n <= _MANY_ROWS else _CLOSE_REMAINDER
     return compress_kernel(functions, X, tolerance, min(n, len(functions)) // 2)
 
 

@@ -12,9 +12,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.design import CompressedDesign, DenseDesign, Design
+from sparsebayes.design import CompressedDesign, DenseDesign, Design, ScreenedDesign
+from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.linalg import cholesky, inverse_upper
+from sparsebayes.threads import on_all_cores
 
 Index = NDArray[np.intp]
 
@@ -266,6 +268,31 @@ class GaussianProblem:
         )
 
     # -- smaller problems with the same answer -------------------------------------------------------------
+
+    def screened(self, below: Problem | None) -> GaussianProblem:
+        """The same problem with the stand-in's products; ``below`` is the problem compressed by it, where known."""
+        if self.stand_in is None or self.design is self.stand_in:
+            return self
+        exact = self.design.exact if isinstance(self.design, ScreenedDesign) else self.design
+        variant = self.weighted(self.weights, self.n_effective)
+        variant.design = ScreenedDesign(exact, self.stand_in, self.stand_in.error)
+        if below is not None:
+            variant._sqnorms, variant._projection = below.sqnorms.copy(), below.projection.copy()
+        return variant
+
+    def exact_moments(self, idx: Index, vectors: Array) -> Array:
+        """Correlations of some functions with whitened vectors, exactly; their norms and projections become exact."""
+        step = max(1, BLOCK_BYTES // (8 * len(self._root)))
+        blocks = [idx[start : start + step] for start in range(0, len(idx), step)]
+
+        def measure(block: Index) -> tuple[Array, Array, Array]:
+            values = self.columns(block)
+            return values.T @ vectors, values.T @ self.target, np.einsum("nm,nm->m", values, values)
+
+        found = on_all_cores(measure, blocks)
+        self.sqnorms[idx] = np.concatenate([norms for _, _, norms in found])
+        self.projection[idx] = np.concatenate([projection for _, projection, _ in found])
+        return np.concatenate([products for products, _, _ in found])
 
     def restrict(self, members: Index) -> GaussianProblem:
         """The problem of a part of the dictionary, held in memory."""

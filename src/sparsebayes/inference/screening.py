@@ -26,10 +26,35 @@ from numpy.typing import NDArray
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.evidence import Array
 
+Flags = NDArray[np.bool_]
+
 # What rounding may add to a remaining diagonal.
 _ROUNDING = 1e-14
 # Part of the dictionary beyond which it costs less to evaluate all of it than to pick functions out.
 _MANY = 0.5
+
+
+def may_gain(S: Array, Q: Array, beta: float, whitened: Array, weights: Array, stand_in: CompressedDesign) -> Flags:
+    r"""Functions of a Gaussian problem that these bounds cannot rule out, given what a stand-in says.
+
+    Parameters
+    ----------
+    S, Q : ndarray of shape (M,), (M, T)
+        Sparsity and quality from the model's exact residuals and the stand-in's columns.
+    beta : float
+        Inverse noise variance; the curvature of row n is beta times its weight.
+    whitened : ndarray of shape (N, T)
+        Residuals times the roots of the weights.
+    weights : ndarray of shape (N,)
+        Weights of the rows.
+    stand_in : CompressedDesign
+        With its remaining diagonals.
+    """
+    rows, columns = (np.sqrt(np.maximum(d, _ROUNDING)) for d in stand_in.remainders)
+    e_q = beta * np.outer(columns, (np.sqrt(weights) * rows) @ np.abs(whitened))
+    e_s = columns * np.sqrt(beta * float(weights @ rows**2))
+    least = np.maximum(np.sqrt(np.maximum(S, 0.0)) - e_s, 0.0) ** 2
+    return np.mean((np.abs(Q) + e_q) ** 2, axis=1) >= least
 
 
 @dataclass(frozen=True)

@@ -37,22 +37,24 @@ _DOUBTFUL = 1.0
 _NEAR_MISSES = 5
 # What such a prediction may be wrong by: re-estimation goes on until this fraction of the tolerance.
 _CAUTION = 0.1
-# Tolerance, in nats, of the settling between two additions in a working set.
-_ROUGHLY = 0.1
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Functions added at once: how many, with what part of the best gain, up to what cosine of any two columns."""
+    """Functions added at once: how many, with what part of the best gain, up to what cosine of any two columns.
+
+    The precisions settle in between to a tolerance of ``roughly`` nats.
+    """
 
     limit: int
     fair_part: float
     alike: float
+    roughly: float
 
 
 # On the papers' 2-D sinc larger batches end at the same evidence as smaller ones, with a third of the steps.
-_EXACT = _Batch(32, 0.2, 0.5)
-_PREDICTED = _Batch(8, 0.3, 0.3)
+_EXACT = _Batch(32, 0.2, 0.5, 0.5)
+_PREDICTED = _Batch(8, 0.3, 0.3, 0.1)
 
 
 class Sequential(Solver):
@@ -195,7 +197,7 @@ class Sequential(Solver):
         partial = active.problem.parent is not None
         if active.approximate and not state.settled:
             state.settled, state.swept = True, not partial
-            changed = active.relax(_ROUGHLY) if partial else active.sweep(_CAUTION * tol)
+            changed = active.relax(_PREDICTED.roughly) if partial else active.sweep(_CAUTION * tol)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
@@ -238,7 +240,7 @@ class Sequential(Solver):
         active = state.gaussian
         if not state.settled:
             state.settled = True
-            changed = settle(active, _ROUGHLY, 1.0 / noise_floor(active) if state.learn_noise else None)
+            changed = settle(active, _EXACT.roughly, 1.0 / noise_floor(active) if state.learn_noise else None)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
