@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array, Statistics, leave_one_out
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.linalg import inverse_upper, log_det
+from sparsebayes.inference.linalg import cholesky, inverse_upper, log_det, solve_cholesky
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode, mode_at
 from sparsebayes.inference.screening import Directions, Measured
 from sparsebayes.inference.small import SmallPosterior, joint_newton
@@ -239,7 +239,8 @@ class LaplaceActive(Active):
     def delete(self, j: int) -> bool:
         """Take the j-th function out."""
         spared = -self.problem.inclusion_cost
-        return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j), spared)
+        start = self._without(np.arange(self.size) != j)
+        return self._try(self._columns.drop(j), np.delete(self.alpha, j), start, spared)
 
     def sweep(self, tol: float) -> int:
         r"""Climb over all :math:`\log\alpha` together, and let go of functions without relevance.
@@ -296,8 +297,17 @@ class LaplaceActive(Active):
         """A copy with some of its functions only."""
         other, keep = self.copy(), np.flatnonzero(stays)
         columns = ActiveColumns(self.problem, [self.indices[k] for k in keep], self._columns.values[:, keep])
-        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self.mean[keep]))
+        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self._without(stays)))
         return other
+
+    def _without(self, stays: NDArray[np.bool_]) -> Array:
+        r"""Mode of the weights that stay where the others become zero, to first order.
+
+        With the others d and the rest r it is :math:`w_r - \Sigma_{rd}\Sigma_{dd}^{-1}w_d`.
+        """
+        goes = ~stays
+        pull = solve_cholesky(cholesky(self.covariance[np.ix_(goes, goes)]), self.mean[goes])
+        return self.mean[stays] - self.covariance[np.ix_(stays, goes)] @ pull
 
     def gradient(self) -> Array:
         r"""Derivative of the evidence with respect to :math:`\log\alpha` of the functions in the model."""

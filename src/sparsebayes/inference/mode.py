@@ -197,11 +197,17 @@ class ActiveColumns:
 
     def predict(self, weights: Array) -> Array:
         """Outputs, (N, K)."""
-        parts = [block @ weights[group] for group, block in zip(self.groups, self._blocks, strict=True)]
-        return np.stack(parts, axis=1)
+        if len(self.groups) == 1:
+            return (self.values @ weights)[:, None]
+        y = np.empty(self.problem.likelihood.shape)
+        for k, group in enumerate(self.groups):
+            y[:, k] = self._blocks[k] @ weights[group]
+        return y
 
     def correlate(self, rows: Array) -> Array:
         """Inner product of every active function with its output's column of ``rows``, (N, K) -> (a,)."""
+        if len(self.groups) == 1:
+            return rows[:, 0] @ self.values
         result = np.empty(len(self.indices))
         for k, group in enumerate(self.groups):
             result[group] = rows[:, k] @ self._blocks[k]
