@@ -20,17 +20,23 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array, Statistics, leave_one_out
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.linalg import inverse_upper, log_det
+from sparsebayes.inference.linalg import cholesky, inverse_upper, solve_cholesky
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode, mode_at
 from sparsebayes.inference.screening import Directions, Measured
-from sparsebayes.inference.small import SmallPosterior, joint_newton
+from sparsebayes.inference.small import alpha_hessian
 
 _RESOLVED = 1e-14
 # An addition that does not gain enough is tried again with the precision this many times larger.
 _WEAKER = (1.0, 4.0, 16.0, 64.0)
-# Joint Newton steps of one sweep at most, and the parts of a step that are tried.
-_SWEEP_STEPS = 20
-_SHORTER = (1.0, 0.3, 0.1, 0.01)
+# Joint steps of one sweep at most, and the shortest part of a step that is tried: where rows saturate, the evidence has
+# ridges this sharp.
+_SWEEP_STEPS = 40
+_SHORTEST = 1e-4
+# How far one step may move a log precision, and the least curvature that it assumes.
+_REACH = 3.0
+_FLATTEST = 0.02
+# Cosine between a step and the fall of the gradient below which nothing is learned from it.
+_CURVED = 1e-3
 # Models up to this size have their precisions polished in the end, until the gradient is this small; a step may lower
 # the evidence by rounding alone.
 _POLISHED = 40
@@ -181,7 +187,7 @@ class LaplaceActive(Active):
         rows = self._mode.rows
         half = self._columns.weigh(rows.curvature, self._root)
         along = self._change - (half @ (self._root.T @ self._bend)).T
-        return Directions(rows.gradient, along, np.einsum("nkk->nk", rows.curvature), half)
+        return Directions(rows.gradient, along, rows.curvature.diagonal, half)
 
     def _combine(self, problem: LaplaceProblem, found: Measured, indices: list[int]) -> Statistics:
         """Statistics of all functions of a problem, those in the model left out of it one at a time."""
@@ -239,24 +245,60 @@ class LaplaceActive(Active):
     def delete(self, j: int) -> bool:
         """Take the j-th function out."""
         spared = -self.problem.inclusion_cost
-        return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j), spared)
+        start = self._without(np.arange(self.size) != j)
+        return self._try(self._columns.drop(j), np.delete(self.alpha, j), start, spared)
 
     def sweep(self, tol: float) -> int:
         r"""Climb over all :math:`\log\alpha` together, and let go of functions without relevance.
 
-        By Newton's method with the Hessian of the linearised problem (``small.py``) on the exact gradient
-        :math:`\partial\mathcal L/\partial\log\alpha_j = \tfrac12[1-\alpha_j(\Sigma_{jj}+w_j^2-w_j(\Sigma c)_j)]`, where
-        :math:`c` is the derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights.  Every step
-        stands only if the true evidence rises.
+        By a quasi-Newton method on the exact gradient :math:`\partial\mathcal L/\partial\log\alpha_j =
+        \tfrac12[1-\alpha_j(\Sigma_{jj}+w_j^2-w_j(\Sigma c)_j)]`, where :math:`c` is the derivative of
+        :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights.  It begins with the Hessian of the linearised
+        problem (``small.py``), which is near the true one unless rows saturate, and learns from there (BFGS).  Every
+        step stands only if the true evidence rises.
         """
-        moved, size = False, self.size
+        before, size, inverse, done = self.evidence(), self.size, None, False
         for _ in range(_SWEEP_STEPS):
-            left = self._leave()
-            gain = self._newton(tol)
-            moved |= gain > 0.0
-            if gain < tol and not left:
+            if self._leave():
+                inverse = None
+            if done or self.size == 0:
                 break
-        return size - self.size + (self.size if moved else 0)
+            fresh = inverse is None
+            inverse, done = self._climb(self._flat_inverse() if inverse is None else inverse, tol)
+            done |= fresh and inverse is None
+        return size if self.evidence() > before or self.size < size else 0
+
+    def _flat_inverse(self) -> Array:
+        """Inverse of the negative Hessian of the linearised problem, made positive definite and bounded."""
+        values, vectors = np.linalg.eigh(-alpha_hessian(self.covariance, self.mean[:, None], self.alpha))
+        return (vectors / np.maximum(np.abs(values), _FLATTEST)) @ vectors.T
+
+    def _climb(self, inverse: Array, tol: float) -> tuple[Array | None, bool]:
+        """One joint step, or as much of it as ascends.
+
+        Returns
+        -------
+        inverse : ndarray or None
+            Inverse Hessian for the next step; None where no part of this one ascends.
+        done : bool
+            Whether the step promised less than ``tol``, or brought less although it was made in full.
+        """
+        gradient, here, columns = self.gradient(), np.log(self.alpha), self._columns
+        step = inverse @ gradient
+        step *= min(1.0, _REACH / float(np.max(np.abs(step), initial=0.0) or 1.0))
+        slope, part = float(gradient @ step), 1.0
+        if 0.5 * slope < tol:
+            return inverse, True
+        while part > _SHORTEST:
+            alpha = np.exp(here + part * step)
+            mode = find_mode(columns, alpha, self.mean, self._mode.rows)
+            rise = mode.evidence - self.evidence()
+            if rise > 0.0:
+                self._commit(columns, alpha, mode)
+                return _learn(inverse, part * step, gradient - self.gradient()), rise < tol and part == 1.0
+            # Where the parabola through both ends would be highest, within limits.
+            part *= float(np.clip(0.5 * slope * part / (slope * part - rise), 0.1, 0.5))
+        return None, False
 
     def _leave(self) -> bool:
         """Take out all functions without relevance at once, if that does not lower the objective."""
@@ -270,20 +312,6 @@ class LaplaceActive(Active):
         self._commit(other._columns, other.alpha, other._mode)
         return True
 
-    def _newton(self, tol: float) -> float:
-        """One joint step, or part of it; what it gained.  None is made where less than ``tol`` is promised."""
-        if self.size == 0:
-            return 0.0
-        before, factor = self.evidence(), self._mode.factor
-        post = SmallPosterior(self.mean[:, None], self._root, self.covariance, log_det(factor), 0.0)
-        step, promise = joint_newton(post, self.alpha, 1.0, 0.0, learn_noise=False, gradient=self.gradient())
-        if promise < tol:
-            return 0.0
-        for part in _SHORTER:
-            if self._try(self._columns, self.alpha * np.exp(part * step), self.mean, same_rows=True):
-                return self.evidence() - before
-        return 0.0
-
     def squared_mean(self) -> Array:
         r""":math:`w_j^2 - w_j(\Sigma c)_j`, so that the slope of the evidence is exact although its mode moves."""
         return self.mean**2 - self.mean * (self.covariance @ self._bend)
@@ -296,8 +324,17 @@ class LaplaceActive(Active):
         """A copy with some of its functions only."""
         other, keep = self.copy(), np.flatnonzero(stays)
         columns = ActiveColumns(self.problem, [self.indices[k] for k in keep], self._columns.values[:, keep])
-        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self.mean[keep]))
+        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self._without(stays)))
         return other
+
+    def _without(self, stays: NDArray[np.bool_]) -> Array:
+        r"""Mode of the weights that stay where the others become zero, to first order.
+
+        With the others d and the rest r it is :math:`w_r - \Sigma_{rd}\Sigma_{dd}^{-1}w_d`.
+        """
+        goes = ~stays
+        pull = solve_cholesky(cholesky(self.covariance[np.ix_(goes, goes)]), self.mean[goes])
+        return self.mean[stays] - self.covariance[np.ix_(stays, goes)] @ pull
 
     def gradient(self) -> Array:
         r"""Derivative of the evidence with respect to :math:`\log\alpha` of the functions in the model."""
@@ -336,7 +373,17 @@ class LaplaceActive(Active):
     def _derivatives(self) -> tuple[Array, Array]:
         """Both of them, computed once for every model where they are needed."""
         if self._known is None:
-            spread = self._columns.spread(self.covariance)
-            change = self.problem.likelihood.curvature_change(self._mode.outputs, spread)
+            rows = self._mode.rows
+            spread = self._columns.spread(self.covariance, rows.curvature)
+            change = self.problem.likelihood.curvature_change(rows.outputs, *spread)
             self._known = change, self._columns.correlate(change)
         return self._known
+
+
+def _learn(inverse: Array, step: Array, change: Array) -> Array:
+    """The inverse Hessian after a step along which the gradient fell by ``change`` (BFGS)."""
+    along = float(step @ change)
+    if along <= _CURVED * float(np.linalg.norm(step) * np.linalg.norm(change)):
+        return inverse
+    mixed = np.eye(len(step)) - np.outer(step, change) / along
+    return mixed @ inverse @ mixed.T + np.outer(step, step) / along

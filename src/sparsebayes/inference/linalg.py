@@ -27,15 +27,18 @@ def try_cholesky(matrix: Array) -> Array | None:
 def cholesky(matrix: Array) -> Array:
     """Upper Cholesky factor of a positive definite matrix.
 
-    The matrix is scaled to unit diagonal first, so that functions of very different size do no harm; where rounding has
-    made it indefinite, the least jitter that helps is added.
+    Where rounding has made it indefinite, it is scaled to unit diagonal, so that functions of very different size do no
+    harm, and the least jitter that helps is added.
     """
     if len(matrix) == 0:
         return np.zeros((0, 0))
+    factor = try_cholesky(matrix)
+    if factor is not None:
+        return factor
     scale = np.sqrt(np.diagonal(matrix))
     unit = matrix / scale / scale[:, None]
-    for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
-        factor = try_cholesky(unit + jitter * np.eye(len(unit)) if jitter else unit)
+    for jitter in (1e-14, 1e-12, 1e-10, 1e-8):
+        factor = try_cholesky(unit + jitter * np.eye(len(unit)))
         if factor is not None:
             return factor * scale
     raise np.linalg.LinAlgError("the posterior precision is not positive definite")

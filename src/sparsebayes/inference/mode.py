@@ -12,7 +12,7 @@ from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.evidence import Array, log_evidence
 from sparsebayes.inference.linalg import cholesky, log_det, solve_cholesky
 from sparsebayes.inference.problem import Index
-from sparsebayes.likelihood import Likelihood
+from sparsebayes.likelihood import Curvature, Likelihood
 
 _NEWTON_STEPS = 200
 # Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
@@ -88,7 +88,7 @@ class LaplaceProblem:
 
     @cached_property
     def _flat_curvature(self) -> Array:
-        return self.likelihood.curvature(np.zeros(self.likelihood.shape))[:, 0, 0].copy()
+        return self.likelihood.curvature(np.zeros(self.likelihood.shape)).diagonal[:, 0].copy()
 
     def restrict(self, members: Index) -> LaplaceProblem:
         """The problem of a part of the columns, held in memory."""
@@ -144,8 +144,8 @@ class Rows:
         return self._likelihood.gradient(self.outputs)
 
     @cached_property
-    def curvature(self) -> Array:
-        """Its curvature, (N, K, K)."""
+    def curvature(self) -> Curvature:
+        """Its curvature."""
         return self._likelihood.curvature(self.outputs)
 
 
@@ -197,44 +197,58 @@ class ActiveColumns:
 
     def predict(self, weights: Array) -> Array:
         """Outputs, (N, K)."""
-        parts = [block @ weights[group] for group, block in zip(self.groups, self._blocks, strict=True)]
-        return np.stack(parts, axis=1)
+        if len(self.groups) == 1:
+            return (self.values @ weights)[:, None]
+        y = np.empty(self.problem.likelihood.shape)
+        for k, group in enumerate(self.groups):
+            y[:, k] = self._blocks[k] @ weights[group]
+        return y
 
     def correlate(self, rows: Array) -> Array:
         """Inner product of every active function with its output's column of ``rows``, (N, K) -> (a,)."""
+        if len(self.groups) == 1:
+            return rows[:, 0] @ self.values
         result = np.empty(len(self.indices))
         for k, group in enumerate(self.groups):
             result[group] = rows[:, k] @ self._blocks[k]
         return result
 
-    def gram(self, blocks: Array) -> Array:
-        r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a` for row blocks, (N, K, K)."""
+    def gram(self, curvature: Curvature) -> Array:
+        r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`."""
         if len(self.groups) == 1:
-            return self.values.T @ (blocks[:, 0] * self.values)
-        result = np.empty((len(self.indices), len(self.indices)))
-        for k, left in enumerate(self.groups):
-            for m, right in enumerate(self.groups[: k + 1]):
-                part = self._blocks[k].T @ (blocks[:, k, m, None] * self._blocks[m])
-                result[np.ix_(left, right)] = part
-                result[np.ix_(right, left)] = part.T
+            return self.values.T @ (curvature.diagonal * self.values)
+        shared = None if curvature.shared is None else self._share(curvature.shared)
+        result = np.zeros((len(self.indices), len(self.indices))) if shared is None else -(shared.T @ shared)
+        for k, group in enumerate(self.groups):
+            result[np.ix_(group, group)] = self._blocks[k].T @ (curvature.diagonal[:, k, None] * self._blocks[k])
         return result
 
-    def spread(self, covariance: Array) -> Array:
-        """Posterior covariance of the outputs of every row, (N, K, K)."""
-        n, k_outputs = self.problem.likelihood.shape
-        result = np.empty((n, k_outputs, k_outputs))
-        for k, left in enumerate(self.groups):
-            for m, right in enumerate(self.groups[: k + 1]):
-                half = self._blocks[k] @ covariance[np.ix_(left, right)]
-                result[:, k, m] = result[:, m, k] = np.einsum("na,na->n", half, self._blocks[m])
-        return result
+    def _share(self, shared: Array) -> Array:
+        """Every active column times its output's column of ``shared``, (N, a)."""
+        return self.values * shared[:, self.outputs]
 
-    def weigh(self, blocks: Array, mixing: Array) -> Array:
-        r""":math:`\mathbf B_n\boldsymbol\Phi_n` times ``mixing`` for row blocks, (K, N, columns)."""
-        mixed = [block @ mixing[group] for group, block in zip(self.groups, self._blocks, strict=True)]
-        if len(mixed) == 1:
-            return (blocks[:, 0] * mixed[0])[None]
-        return np.einsum("nkl,nlc->knc", blocks, np.stack(mixed, axis=1))
+    def spread(self, covariance: Array, curvature: Curvature) -> tuple[Array, Array | None]:
+        r"""Variances of the outputs of every row, and :math:`\mathbf V_nv_n` with their covariance, both (N, K)."""
+        variance = np.empty(self.problem.likelihood.shape)
+        for k, group in enumerate(self.groups):
+            half = self._blocks[k] @ covariance[np.ix_(group, group)]
+            variance[:, k] = np.einsum("na,na->n", half, self._blocks[k])
+        if curvature.shared is None:
+            return variance, None
+        along = np.empty_like(variance)
+        pulled = self._share(curvature.shared) @ covariance
+        for k, group in enumerate(self.groups):
+            along[:, k] = np.einsum("na,na->n", pulled[:, group], self._blocks[k])
+        return variance, along
+
+    def weigh(self, curvature: Curvature, mixing: Array) -> Array:
+        r""":math:`\mathbf B_n\boldsymbol\Phi_n` times ``mixing``, (K, N, columns)."""
+        mixed = np.stack([block @ mixing[group] for group, block in zip(self.groups, self._blocks, strict=True)])
+        diagonal = curvature.diagonal.T[:, :, None]
+        if curvature.shared is None:
+            return diagonal * mixed
+        v = curvature.shared.T[:, :, None]
+        return (diagonal + v**2) * mixed - v * (self._share(curvature.shared) @ mixing)
 
 
 def find_mode(active: ActiveColumns, alpha: Array, start: Array, rows: Rows | None = None) -> Mode:

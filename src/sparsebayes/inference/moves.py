@@ -72,7 +72,7 @@ class Linearised:
         outputs = columns.predict(active.mean)
         curvature = problem.likelihood.curvature(outputs)
         outer = range(problem.n_outputs)
-        norms = np.concatenate([problem.design.sqnorms(curvature[:, k, k]) for k in outer])
+        norms = np.concatenate([problem.design.sqnorms(curvature.diagonal[:, k]) for k in outer])
         Q = problem.design.correlate(problem.likelihood.gradient(outputs)).T.ravel()
         weighed = columns.weigh(curvature, np.eye(active.size))
         inner = np.concatenate([problem.design.correlate(weighed[k]) for k in outer])

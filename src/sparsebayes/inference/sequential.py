@@ -207,7 +207,7 @@ class Sequential(Solver):
         choice = self._select(state, scores, tol) if first is None else first
         if choice is None and active.approximate and not state.swept:
             state.swept = True
-            changed = active.sweep(_CAUTION * tol)
+            changed = active.sweep(_CAUTION * tol if state.widest or not partial else tol)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         if choice is None:

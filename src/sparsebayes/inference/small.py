@@ -78,13 +78,18 @@ class SmallPosterior:
         return cls(mean, root, root @ root.T, log_det(t), residual)
 
 
-def joint_newton(
-    post: SmallPosterior, alpha: Array, beta: float, n: float, learn_noise: bool, gradient: Array | None = None
-) -> tuple[Array, float]:
+def alpha_hessian(covariance: Array, mean: Array, alpha: Array) -> Array:
+    r"""Second derivatives of the evidence in all :math:`\log\alpha_j`; ``mean`` has a column for each target."""
+    targets = mean.shape[1]
+    hessian = covariance * (0.5 * targets * covariance + mean @ mean.T) * alpha * alpha[:, None]
+    hessian.flat[:: len(alpha) + 1] -= 0.5 * alpha * (targets * np.diagonal(covariance) + np.sum(mean**2, axis=1))
+    return hessian
+
+
+def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, learn_noise: bool) -> tuple[Array, float]:
     r"""Newton's step in all :math:`\log\alpha_j`, and in :math:`\log\beta` (last) where the noise is learned.
 
-    Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first.  A
-    ``gradient`` in the log precisions is taken where one is given, for problems that are Gaussian to second order only.
+    Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first.
 
     Returns
     -------
@@ -95,9 +100,8 @@ def joint_newton(
     """
     covariance, mean, targets = post.covariance, post.mean, post.mean.shape[1]
     spread = targets * np.diagonal(covariance) + np.sum(mean**2, axis=1)
-    slope = 0.5 * (targets - alpha * spread) if gradient is None else gradient
-    curvature = covariance * (0.5 * targets * covariance + mean @ mean.T) * alpha * alpha[:, None]
-    curvature.flat[:: len(alpha) + 1] -= 0.5 * alpha * spread
+    gradient = 0.5 * (targets - alpha * spread)
+    curvature = alpha_hessian(covariance, mean, alpha)
     if learn_noise:
         shrunk = alpha[:, None] * mean
         pulled = covariance @ shrunk
@@ -112,10 +116,10 @@ def joint_newton(
         bordered[a, :a] = bordered[:a, a] = cross
         bordered[a, a] = along
         curvature = bordered
-        slope = np.append(slope, 0.5 * (targets * (n - gamma) - fit))
-    step = _ascend(-curvature, slope)
+        gradient = np.append(gradient, 0.5 * (targets * (n - gamma) - fit))
+    step = _ascend(-curvature, gradient)
     step = step / max(1.0, float(np.max(np.abs(step))) / _REACH)
-    return step, 0.5 * float(slope @ step)
+    return step, 0.5 * float(gradient @ step)
 
 
 def _ascend(hessian: Array, gradient: Array) -> Array:

@@ -4,13 +4,14 @@ from .bernoulli import Bernoulli
 from .categorical import Categorical
 from .gaussian import Gaussian
 from .poisson import Poisson
-from .protocol import Likelihood
+from .protocol import Curvature, Likelihood
 from .robust import ROBUST, OutlierMixture, RobustNoise, StudentT
 
 __all__ = [
     "ROBUST",
     "Bernoulli",
     "Categorical",
+    "Curvature",
     "Gaussian",
     "Likelihood",
     "OutlierMixture",

@@ -7,7 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from .protocol import Array, Likelihood
+from .protocol import Array, Curvature, Likelihood
+
+# Largest log-odds whose exponential is a number.
+_LARGEST = 700.0
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,20 @@ class Bernoulli(Likelihood):
     def log_likelihood(self, y: Array) -> float:
         """Log likelihood; the softplus keeps saturated rows exact."""
         signed = self._signs * y[:, 0]
-        return float(self.weights @ (np.minimum(signed, 0.0) - np.log1p(np.exp(-np.abs(signed)))))
+        below = np.minimum(signed, 0.0)
+        np.exp(np.negative(np.abs(signed, out=signed), out=signed), out=signed)
+        return float(self.weights @ (below - np.log1p(signed, out=signed)))
 
     def gradient(self, y: Array) -> Array:
         r""":math:`t-\sigma(y)`, as :math:`\pm\sigma(\mp y)` so that no digit is lost where it is small."""
-        signed = self._signs * y[:, 0]
-        tail = np.exp(-np.abs(signed))
-        return (self.weights * self._signs * np.where(signed > 0.0, tail, 1.0) / (1.0 + tail))[:, None]
+        odds = np.exp(np.minimum(self._signs * y[:, 0], _LARGEST))
+        return (self.weights * self._signs / (1.0 + odds))[:, None]
 
-    def curvature(self, y: Array) -> Array:
+    def curvature(self, y: Array) -> Curvature:
         r""":math:`\sigma(y)\sigma(-y) = e^{-|y|}/(1+e^{-|y|})^2` (T&F eq. 11)."""
         tail = np.exp(-np.abs(y[:, 0]))
-        return (self.weights * tail / np.square(1.0 + tail))[:, None, None]
+        return Curvature((self.weights * tail / np.square(1.0 + tail))[:, None])
 
-    def curvature_change(self, y: Array, spread: Array) -> Array:
+    def curvature_change(self, y: Array, variance: Array, along: Array | None = None) -> Array:
         r""":math:`B'V = \sigma(y)\sigma(-y)(1-2\sigma(y))V`, where :math:`1-2\sigma(y) = -\tanh(y/2)`."""
-        return (self.curvature(y) * spread)[:, :, 0] * -np.tanh(0.5 * y)
+        return self.curvature(y).diagonal * variance * -np.tanh(0.5 * y)
