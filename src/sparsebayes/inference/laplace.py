@@ -167,6 +167,8 @@ class LaplaceActive(Active):
             problem, directions = self.problem, self._directions()
             if problem.stand_in is None or problem.design is problem.stand_in:
                 found = directions.measure(problem.design)
+            elif problem.parent is not None:
+                found = directions.measure(problem.stand_in)
             else:
                 outside = problem.eligible
                 outside[self.indices] = False
@@ -201,9 +203,11 @@ class LaplaceActive(Active):
         return Statistics(alpha, s, q2, movable)
 
     def extend(self, problem: LaplaceProblem) -> None:
-        """Continue on a larger part of the parent problem, whose first columns are the present ones."""
+        """Continue on the whole parent problem, or on a larger part of it whose first columns are the present ones."""
         columns, outputs = self.problem.split(self.indices)
         indices = (outputs * problem.design.shape[1] + columns).tolist()
+        if problem.members is None:
+            indices = self.problem.lift(self.indices)
         self.problem = problem
         self._commit(self._columns.on(problem, indices), self.alpha, self._mode)
 

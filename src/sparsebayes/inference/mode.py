@@ -101,6 +101,10 @@ class LaplaceProblem:
         values = np.hstack([self.design.columns(slice(None)), self.parent.design.columns(fresh)])
         return self.parent._part(np.concatenate([self.members, fresh]), values)
 
+    def roughly(self) -> LaplaceProblem:
+        """The whole problem, its functions scored by the stand-in alone."""
+        return replace(self, parent=self)
+
     def _part(self, members: Index, values: Array) -> LaplaceProblem:
         bias = np.flatnonzero(members == self.bias)
         return replace(
