@@ -13,6 +13,18 @@ MODULES: tuple[str, ...] = (
     "tf_regression",
     "tf_classification",
     "tf_million",
+    "lecture_synthetic",
+    "lecture_blocks",
+    "lecture_approximation",
+    "lecture_kernel_pca",
+    "lecture_robust",
+    "bo_figure2",
+    "bo_table1",
+    "tipping_sinc",
+    "tipping_ripley",
+    "tipping_scales",
+    "tipping_regression",
+    "tipping_classification",
 )
 
 

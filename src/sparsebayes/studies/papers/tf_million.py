@@ -48,7 +48,7 @@ def run(quick: bool) -> Outcome:
             2.0,
             last["error"] / floor,
             LOWER,
-            source="a factor of 2, asked for here",
+            source="asked for here",
             why="the paper only reports success",
             reduced=reduced,
         ),
