@@ -15,9 +15,11 @@ MODULES: tuple[str, ...] = (
     "tf_million",
     "lecture_synthetic",
     "lecture_blocks",
+    "lecture_compression",
     "lecture_approximation",
     "lecture_kernel_pca",
     "lecture_robust",
+    "lecture_super_resolution",
     "bo_figure2",
     "bo_table1",
     "tipping_sinc",
@@ -25,6 +27,9 @@ MODULES: tuple[str, ...] = (
     "tipping_scales",
     "tipping_regression",
     "tipping_classification",
+    "dsouza_figure3",
+    "dsouza_table1",
+    "dsouza_tables",
 )
 
 
