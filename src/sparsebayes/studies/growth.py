@@ -91,7 +91,7 @@ def _old(problem: Growth, draw: Draw) -> Point:
 
 def _svm(problem: Growth, draw: Draw) -> Point:
     grid: dict[str, tuple[float, ...]] = {"C": _C} if problem.classes else {"C": _C, "epsilon": _EPSILON}
-    machine: Any = (SVC if problem.classes else SVR)(gamma=problem.gamma)
+    machine: Any = (SVC() if problem.classes else SVR()).set_params(gamma=problem.gamma)
     begun = time.process_time()
     search = GridSearchCV(machine, grid, refit=False).fit(draw[0], draw[1])
     chosen = time.process_time()

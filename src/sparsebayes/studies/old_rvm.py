@@ -99,10 +99,7 @@ def _find_mode(Phi: Array, t: Array, alpha: Array, weights: Array) -> tuple[Arra
 
     value = objective(weights)
     for _ in range(_NEWTON):
-        p = expit(Phi @ weights)
-        gradient = Phi.T @ (t - p) - alpha * weights
-        factor = cho_factor((Phi.T * (p * (1.0 - p))) @ Phi + np.diag(alpha))  # eq. 18
-        step = cho_solve(factor, gradient)
+        factor, step = _newton(Phi, t, alpha, weights)
         length = 1.0
         while (new := objective(weights + length * step)) < value and length > 1e-6:
             length /= 2.0
@@ -111,4 +108,11 @@ def _find_mode(Phi: Array, t: Array, alpha: Array, weights: Array) -> tuple[Arra
         weights, gained, value = weights + length * step, new - value, new
         if gained < 1e-6:
             return weights, factor
-    return weights, factor
+    return weights, _newton(Phi, t, alpha, weights)[0]
+
+
+def _newton(Phi: Array, t: Array, alpha: Array, weights: Array) -> tuple[tuple[Array, bool], Array]:
+    """Factor of the Hessian (eq. 18), and the step that it suggests."""
+    p = expit(Phi @ weights)
+    factor = cho_factor((Phi.T * (p * (1.0 - p))) @ Phi + np.diag(alpha))
+    return factor, cho_solve(factor, Phi.T @ (t - p) - alpha * weights)

@@ -108,7 +108,7 @@ def draw(study: Study, outcome: Outcome) -> dict[str, bytes]:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    style = {
+    style: Any = {
         "svg.hashsalt": study.name,
         "font.size": 9.0,
         "axes.spines.top": False,

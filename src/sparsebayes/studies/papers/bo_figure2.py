@@ -36,9 +36,9 @@ def run(quick: bool) -> Outcome:
     X, y = datasets.make_sinc(100, noise=0.1, random_state=seed)
     grid, clean = datasets.make_sinc(1000, noise=0.0)
     model, mean, error = fit(seed)
-    search = GridSearchCV(SVR(gamma=_GAMMA), {"C": [0.5, 1.0, 2.0, 4.0], "epsilon": [0.05, 0.1, 0.2]}, cv=_FOLDS).fit(
-        X, y
-    )
+    search = GridSearchCV(
+        SVR().set_params(gamma=_GAMMA), {"C": [0.5, 1.0, 2.0, 4.0], "epsilon": [0.05, 0.1, 0.2]}, cv=_FOLDS
+    ).fit(X, y)
     svm, other = search.best_estimator_, search.predict(grid)
     rows = [
         Row(

@@ -28,8 +28,10 @@ def support_vectors(name: str) -> tuple[float, float]:
     rows, gamma = slice(0, 800), 0.5 / PAPER[name].sigma ** 2
     spread = float(np.std(split.y_train))
     grid = {"C": [spread, 4.0 * spread, 16.0 * spread], "epsilon": [0.1 * spread, 0.3 * spread]}
-    search = GridSearchCV(SVR(gamma=gamma), grid, refit=False, cv=_FOLDS).fit(split.X_train[rows], split.y_train[rows])
-    machine = SVR(gamma=gamma, **search.best_params_).fit(split.X_train, split.y_train)
+    search = GridSearchCV(SVR().set_params(gamma=gamma), grid, refit=False, cv=_FOLDS).fit(
+        split.X_train[rows], split.y_train[rows]
+    )
+    machine = SVR().set_params(gamma=gamma, **search.best_params_).fit(split.X_train, split.y_train)
     return float(np.mean((machine.predict(split.X_test) - split.y_test) ** 2)), len(machine.support_)
 
 

@@ -38,7 +38,7 @@ def one_set(name: str, count: int) -> tuple[list[Row], dict[str, float]]:
     gamma = chosen(name, RVR(solver="backfitting"), {"gamma": list(printed.gammas)})["gamma"]
     spread = float(np.std(first.y_train))
     grid = {"C": [spread, 10.0 * spread], "epsilon": [0.05 * spread, 0.2 * spread], "gamma": list(printed.gammas)}
-    machine = SVR(**chosen(name, SVR(), grid))
+    machine = SVR().set_params(**chosen(name, SVR(), grid))
     found = []
     for split in splits_of(name, count):
         model, seconds = timed("backfitting", gamma, split)

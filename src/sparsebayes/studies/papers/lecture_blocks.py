@@ -6,13 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes import SparseBayesRegressor, datasets
 from sparsebayes.basis import RBF, Heaviside
+from sparsebayes.inference.status import Record
 from sparsebayes.report.style import BLUE, RED
 from sparsebayes.studies.drawing import fit_panel
 from sparsebayes.studies.framework import BESIDE, LECTURE, LOWER, Outcome, Row, Study
@@ -66,8 +67,8 @@ def compare(name: str, X: Array, y: Array) -> tuple[list[Row], dict[str, Any]]:
     begun = time.perf_counter()
     model = SparseBayesRegressor(dictionary(name), fit_intercept=False, noise_variance=_NOISE**2).fit(X, y)
     seconds = time.perf_counter() - begun
-    moves = Counter[str]()
-    for entry in model.history_:
+    moves, history = Counter[str](), cast(list[Record], model.history_)
+    for entry in history:
         moves[entry.move] += entry.n_moves
     begun = time.perf_counter()
     found = ormp(values(name, X), y, error=_ERROR, n_functions=200)
@@ -91,7 +92,7 @@ def compare(name: str, X: Array, y: Array) -> tuple[list[Row], dict[str, Any]]:
         ),
     ]
     data = {"mean": model.predict(X), "at": np.unique(model.relevance_ % _N), "errors": found.errors, "kept": kept}
-    return rows, data | {"objective": [entry.n_active for entry in model.history_]}
+    return rows, data | {"objective": [entry.n_active for entry in history]}
 
 
 # Seconds of the Bayesian algorithm over those of the pursuit.
@@ -101,7 +102,8 @@ _TIMES = {"Heaviside": 1.34 / 1.19, "Heaviside + Gauss": 43.3 / 24.6}
 def run(quick: bool) -> Outcome:
     """Both dictionaries."""
     X, y = datasets.make_blocks(_N)
-    rows, data = [], {"x": X[:, 0], "y": y}
+    rows: list[Row] = []
+    data: dict[str, Any] = {"x": X[:, 0], "y": y}
     for name in PAPER:
         more, found = compare(name, X, y)
         rows += more

@@ -25,11 +25,11 @@ _VIEWS, _SCALE = 16, 4
 def scene() -> Array:
     """Text; where it is not at hand, handwritten digits in rows."""
     try:
-        return load_image("text") / 255.0
+        return load_image("text").astype(np.float64) / 255.0
     except DatasetNotFoundError:
-        digits = np.asarray(load_digits().images[:24] / 16.0)
+        digits = np.asarray(load_digits(return_X_y=True)[0], dtype=np.float64)[:24].reshape(24, 8, 8) / 16.0
         rows = np.vstack([np.hstack(list(digits[k : k + 8])) for k in (0, 8, 16)])
-        return np.kron(rows, np.ones((7, 7)))
+        return np.asarray(np.kron(rows, np.ones((7, 7))), dtype=np.float64)
 
 
 def run(quick: bool) -> Outcome:

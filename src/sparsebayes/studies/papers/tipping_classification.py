@@ -38,8 +38,8 @@ _LONG = ("german", "image")
 def splits_of(name: str) -> tuple[Any, Any, list[Any], list[Any]]:
     """Inputs, classes, and the published splits."""
     data = datasets.load(name)
-    train, test = data.train_idx, data.test_idx
-    return (data.data, data.target, *(part if isinstance(part, list) else [part] for part in (train, test)))
+    train, test = (part if isinstance(part, list) else [part] for part in (data.train_idx, data.test_idx))
+    return data.data, data.target, train, test
 
 
 def machine(X: Any, y: Any, train: Any, test: Any) -> tuple[float, int]:

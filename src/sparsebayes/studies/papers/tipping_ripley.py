@@ -27,7 +27,7 @@ def run(quick: bool) -> Outcome:
     for k in range(draws):
         rows = np.random.default_rng(_SEED + k).choice(len(X), 100, replace=False)
         model = RVC(gamma=_GAMMA).fit(X[rows], y[rows])
-        svm = GridSearchCV(SVC(gamma=_GAMMA), {"C": [0.1, 1.0, 10.0, 100.0]}).fit(X[rows], y[rows])
+        svm = GridSearchCV(SVC().set_params(gamma=_GAMMA), {"C": [0.1, 1.0, 10.0, 100.0]}).fit(X[rows], y[rows])
         error, other = (100.0 * float(np.mean(m.predict(X_test) != y_test)) for m in (model, svm))
         found.append((error, len(model.relevance_), other, len(svm.best_estimator_.support_)))
         if k == 0:

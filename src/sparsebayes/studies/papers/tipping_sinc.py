@@ -45,7 +45,7 @@ def noise_free() -> tuple[list[Row], dict[str, Any]]:
     """100 samples without noise, at a fixed noise variance of 0.01²."""
     X, y = datasets.make_sinc(100, noise=0.0)
     model = machine(X, y, 0.01**2)
-    svm = SVR(kernel=spline, C=1e4, epsilon=0.01).fit(_unit(X), y)
+    svm = SVR(C=1e4, epsilon=0.01).set_params(kernel=spline).fit(_unit(X), y)
     mean = np.asarray(model.predict(X + _SHIFT))
     rows = [
         Row("no noise: relevance vectors", 9.0, vectors(model), LOWER),
@@ -75,7 +75,9 @@ def noisy(draws: int, reduced: str) -> tuple[list[Row], dict[str, Any]]:
         )
         model = machine(X, y)
         mean = np.asarray(model.predict(X + _SHIFT))
-        svm = GridSearchCV(SVR(kernel=spline), {"C": [1e3, 1e4], "epsilon": [0.1, 0.2]}, cv=_FOLDS).fit(_unit(X), y)
+        svm = GridSearchCV(SVR().set_params(kernel=spline), {"C": [1e3, 1e4], "epsilon": [0.1, 0.2]}, cv=_FOLDS).fit(
+            _unit(X), y
+        )
         errors = [float(np.sqrt(np.mean((p - clean) ** 2))) for p in (mean, svm.predict(_unit(X)))]
         found.append((vectors(model), errors[0], len(svm.best_estimator_.support_), errors[1]))
         if k == 0:
