@@ -41,13 +41,14 @@ def fit_panel(panel: Any, data: Mapping[str, Any], title: str, vectors: str = "r
 
 def bars(panel: Any, names: Sequence[str], groups: Mapping[str, Sequence[float | None]], title: str) -> None:
     """Groups of horizontal bars with their values; None is left blank."""
-    colours = dict(zip(groups, (PAPER, OURS, OTHER, RED), strict=False))
+    palette = (OURS,) if len(groups) == 1 else (PAPER, OURS, OTHER, RED)
+    colours = dict(zip(groups, palette, strict=False))
     height = 0.8 / len(groups)
     for k, (label, values) in enumerate(groups.items()):
         known = [0.0 if value is None else value for value in values]
         places = np.arange(len(names)) + (k - 0.5 * (len(groups) - 1)) * height
         drawn = panel.barh(places, known, height, color=colours[label], label=label)
-        texts = ["not run" if value is None else f"{value:.3g}" for value in values]
+        texts = ["" if value is None else f"{value:.3g}" for value in values]
         panel.bar_label(drawn, texts, padding=2, fontsize=7)
     panel.set_yticks(np.arange(len(names)), names)
     panel.invert_yaxis()
