@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test check docs bench bench-quick clean
+.PHONY: demo test check docs bench bench-quick reproduction clean
 
 demo: $(VENV)/.installed-plot
 	$(BIN)/sparsebayes demo
@@ -28,6 +28,10 @@ bench: $(VENV)/.installed-files
 
 bench-quick: $(VENV)/.installed-files
 	$(BIN)/sparsebayes bench --quick
+
+# Every study, quickly, and the page of them; the whole, without --quick, takes hours.
+reproduction: $(VENV)/.installed-test
+	$(BIN)/sparsebayes reproduce all --quick --out reproduction --page docs/reproduction.md
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api/generated .pytest_cache .ruff_cache .hypothesis .import_linter_cache

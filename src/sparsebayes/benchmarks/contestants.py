@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes.benchmarks.machine import installed
 from sparsebayes.benchmarks.measure import Effort, Outcome, Timed, interleave
 from sparsebayes.benchmarks.problems import Problem
+from sparsebayes.machine import installed
 
 
 class Contestant(ABC):

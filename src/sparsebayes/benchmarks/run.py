@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sparsebayes.atomic import write_atomically
-from sparsebayes.benchmarks.machine import describe_machine
 from sparsebayes.benchmarks.measure import Effort, Row
 from sparsebayes.benchmarks.rows import ROWS, Plan
+from sparsebayes.machine import describe_machine
 
 # A quick run begins no further row after this time, and gives each this many seconds.
 _QUICK_SECONDS = 75.0

@@ -31,7 +31,7 @@ Predict new rows with it:
     sparsebayes predict houses.model new.csv --out prices.csv
 
 Exit status: 0 all is well; 2 the input is wrong, and one line says how; 3 the model is there, but the search ended
-before convergence; 130 interrupted.
+before convergence; 4 a figure of a paper was not reproduced; 130 interrupted.
 """
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,29 +83,56 @@ def table(draws: int) -> Iterator[str]:
     )
 
 
+@dataclass(frozen=True)
+class ExtraColumns:
+    """One draw of sinc(x1) + 0.1 x2: our model and a support vector machine, and the errors of both."""
+
+    model: RVR
+    rms: float
+    mse: float
+    functions: int
+    off: bool
+    svm_rms: float
+    svm_mse: float
+    svm_vectors: int
+
+
+def extra_columns_draw(seed: int) -> ExtraColumns:
+    """Extra columns and ``gamma="ard"``; beside it SVR, tuned by cross-validation."""
+    rng = np.random.default_rng(seed)
+    X, T = rng.uniform(-10, 10, (100, 2)), rng.uniform(-10, 10, (1000, 2))
+    y = np.sinc(X[:, 0] / np.pi) + 0.1 * X[:, 1] + 0.1 * rng.standard_normal(100)
+    split = X, y, T, np.sinc(T[:, 0] / np.pi) + 0.1 * T[:, 1]
+    model = RVR(kernel=Polynomial(2) + RBF(4.0), gamma="ard").fit(X, y)
+    length = next(f["width"][1] for f in model.relevance_functions_ if f["kind"] == "rbf")
+    svm = GridSearchCV(
+        make_pipeline(StandardScaler(), SVR(epsilon=0.1)),
+        {"svr__C": [1.0, 10.0, 100.0], "svr__gamma": [0.1, 0.3, 1.0, 3.0]},
+        cv=5,
+    ).fit(X, y)
+    return ExtraColumns(
+        model,
+        error(model, split, True),
+        error(model, split),
+        len(model.relevance_functions_),
+        bool((np.ptp(X[:, 1]) / length) ** 2 < 0.01),
+        error(svm, split, True),
+        error(svm, split),
+        len(svm.best_estimator_[-1].support_),
+    )
+
+
 def extra_columns(draws: int) -> Iterator[str]:
     """sinc(x1) + 0.1 x2 with extra columns and ``gamma="ard"``; beside it SVR, tuned by cross-validation."""
-    found = []
-    for seed in range(draws):
-        rng = np.random.default_rng(seed)
-        X, T = rng.uniform(-10, 10, (100, 2)), rng.uniform(-10, 10, (1000, 2))
-        y = np.sinc(X[:, 0] / np.pi) + 0.1 * X[:, 1] + 0.1 * rng.standard_normal(100)
-        split = X, y, T, np.sinc(T[:, 0] / np.pi) + 0.1 * T[:, 1]
-        model = RVR(kernel=Polynomial(2) + RBF(4.0), gamma="ard").fit(X, y)
-        length = next(f["width"][1] for f in model.relevance_functions_ if f["kind"] == "rbf")
-        svm = GridSearchCV(
-            make_pipeline(StandardScaler(), SVR(epsilon=0.1)),
-            {"svr__C": [1.0, 10.0, 100.0], "svr__gamma": [0.1, 0.3, 1.0, 3.0]},
-            cv=5,
-        ).fit(X, y)
-        off = (np.ptp(X[:, 1]) / length) ** 2 < 0.01
-        vectors = len(svm.best_estimator_[-1].support_)
-        functions = len(model.relevance_functions_)
-        found.append((error(model, split, True), error(model, split), functions, off, error(svm, split, True), vectors))
-    rms, mse, functions, off, svm_rms, vectors = np.mean(found, axis=0)
+    found = [extra_columns_draw(seed) for seed in range(draws)]
+
+    def mean(name: str) -> float:
+        return float(np.mean([getattr(drawn, name) for drawn in found]))
+
     yield (
-        f"RMS {rms:.4f}, MSE {mse:.5f}, functions {functions:.1f}, second scale off in {off * draws:.0f} of {draws}; "
-        f"SVR: RMS {svm_rms:.4f}, vectors {vectors:.1f}"
+        f"RMS {mean('rms'):.4f}, MSE {mean('mse'):.5f}, functions {mean('functions'):.1f}, "
+        f"second scale off in {sum(drawn.off for drawn in found)} of {draws}; "
+        f"SVR: RMS {mean('svm_rms'):.4f}, vectors {mean('svm_vectors'):.1f}"
     )
 
 

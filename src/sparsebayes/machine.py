@@ -1,4 +1,4 @@
-"""Where a benchmark ran: without this its seconds mean nothing."""
+"""Where something was measured: without this its seconds mean nothing."""
 
 from __future__ import annotations
 
