@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from sparsebayes.basis import Basis
 from sparsebayes.estimators.classification import ClassificationFit, fit_classification
+from sparsebayes.estimators.devices import to_host
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.validation import check_weights, choose
@@ -46,7 +47,7 @@ class _Classifier(ClassifierMixin, Inputs):
         X, y = self._check_training(X, y)
         check_classification_targets(y)
         y = np.asarray(column_or_1d(y, warn=True))
-        weights = check_weights(sample_weight, X.shape[0])
+        weights = check_weights(to_host(sample_weight), X.shape[0])
         by_class = np.ones(len(y))
         if self.class_weight is not None:
             by_class = np.asarray(compute_sample_weight(self.class_weight, y), dtype=np.float64)
@@ -80,13 +81,18 @@ class _Classifier(ClassifierMixin, Inputs):
         For two classes (n_samples,), the log-odds of the second; else a column for each class, whose softmax (one
         against the rest: logistic, normalised) is ``predict_proba``.
         """
-        values = self._values(X)
+        return self._map(X, self._decide)
+
+    def _decide(self, values: Array) -> Array:
+        """Outputs from the values of the kept functions."""
         y = np.hstack([posterior.decide(values, moderated=True) for posterior in self._posteriors])
         return y[:, 0] if len(self.classes_) == 2 else y
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class."""
-        y = self.decision_function(X)
+        return self._map(X, lambda values: self._label(self._decide(values)))
+
+    def _label(self, y: Array) -> NDArray[Any]:
         return self.classes_[(y > 0).astype(int) if y.ndim == 1 else np.argmax(y, axis=1)]
 
     def predict_proba(self, X: Any, moderated: bool = True) -> Array:
@@ -99,7 +105,10 @@ class _Classifier(ClassifierMixin, Inputs):
         moderated : bool
             Integrate over the posterior of the weights (default), or plug its mode in.
         """
-        values = self._values(X)
+        return self._map(X, lambda values: self._probabilities(values, moderated))
+
+    def _probabilities(self, values: Array, moderated: bool) -> Array:
+        """Class probabilities from the values of the kept functions."""
         p = np.hstack([posterior.probabilities(values, moderated=moderated) for posterior in self._posteriors])
         if len(self.classes_) == 2:
             return np.hstack([1.0 - p, p])
@@ -109,8 +118,12 @@ class _Classifier(ClassifierMixin, Inputs):
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+
+        def logarithm(values: Array) -> Array:
+            with np.errstate(divide="ignore"):
+                return np.log(self._probabilities(values, True))
+
+        return self._map(X, logarithm)
 
 
 def _encode(y: NDArray[Any], weights: Array) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -163,6 +176,8 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         max_iter: int = 10_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        device: str | None = None,
+        storage: str = "float64",
     ) -> None:
         self.basis = basis
         self.fit_intercept = fit_intercept
@@ -173,6 +188,8 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device
+        self.storage = storage
 
 
 @document(KERNEL, SETTINGS, RESULTS)
@@ -211,6 +228,8 @@ class RVC(KernelInputs, _Classifier):
         max_iter: int = 10_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        device: str | None = None,
+        storage: str = "float64",
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -224,3 +243,5 @@ class RVC(KernelInputs, _Classifier):
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device
+        self.storage = storage

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
+from sparsebayes.basis.arrays import ArrayFunctions, Place, evaluate_elsewhere, is_elsewhere
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
 from sparsebayes.design import (
+    ArrayDesign,
     CompressedDesign,
     DenseDesign,
     Design,
@@ -23,6 +25,7 @@ from sparsebayes.design import (
     representatives,
     with_columns,
 )
+from sparsebayes.estimators.devices import bind_and_compress
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -93,8 +96,18 @@ class Dictionary:
     stand_in: CompressedDesign | None = None
 
     @classmethod
-    def build(cls, X: Any, basis: Basis | None, *, fit_intercept: bool, random_state: Any = None) -> Dictionary:
-        """Bind the basis to the training rows and add the intercept."""
+    def build(
+        cls,
+        X: Any,
+        basis: Basis | None,
+        *,
+        fit_intercept: bool,
+        random_state: Any = None,
+        single: bool = False,
+    ) -> Dictionary:
+        """Bind the basis to the training rows and add the intercept; ``single`` stores float32 on a device."""
+        if is_elsewhere(X):
+            return cls._build_elsewhere(X, basis, fit_intercept, single)
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         stand_in = None if functions is None else _compress(functions, X)
         if functions is not None and stand_in is not None:
@@ -112,6 +125,33 @@ class Dictionary:
         )
         return cls(whole, functions, basis, m, m, with_bias)
 
+    @classmethod
+    def _build_elsewhere(cls, X: Any, basis: Basis | None, fit_intercept: bool, single: bool) -> Dictionary:
+        """The same on a device."""
+        functions, stand_in = None, None
+        if basis is None:
+            design = as_design(X)
+        else:
+            functions, design, stand_in = bind_and_compress(X, basis, _wanted, single=single)
+        n, m = design.shape
+        if stand_in is None:
+            _check_range(design)
+        elif n * m > _RECOMPUTED:
+            design = stand_in
+        if not fit_intercept:
+            return cls(design, functions, basis, m, None, stand_in)
+        with_bias = None if stand_in is None else stand_in.with_ones()
+        place = Place.of(X)
+        ones = ArrayDesign(place.put(np.ones((n, 1))))
+        return cls(
+            with_bias if with_bias is not None and design is stand_in else design.extend(ones),
+            functions,
+            basis,
+            m,
+            m,
+            with_bias,
+        )
+
     @property
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that are not an exact copy of an earlier one."""
@@ -122,7 +162,10 @@ class Dictionary:
     def _distinct_centres(self, functions: KernelFunctions) -> NDArray[np.bool_]:
         """Functions of one kernel are copies where their centres are."""
         eligible = np.zeros(self.design.shape[1], dtype=bool)
-        eligible[np.unique(functions.centres, axis=0, return_index=True)[1]] = True
+        if isinstance(functions, ArrayFunctions):
+            eligible[: len(functions)] = functions.distinct()
+        else:
+            eligible[np.unique(functions.centres, axis=0, return_index=True)[1]] = True
         eligible[len(functions) :] = True
         return eligible
 
@@ -154,6 +197,8 @@ class Dictionary:
             raise ValueError(
                 f"generated candidates need a basis with centres, such as RBF(2.5); got basis={self.basis!r}"
             )
+        if is_elsewhere(X):
+            raise ValueError("candidates: functions are generated on the host only; pass X as a NumPy array")
         places = self.keep(set(kept), X.shape[1]).relevance
         centres = np.asarray(candidates(self.functions.restrict(places).centres, rng), dtype=np.float64)
         if centres.size == 0:
@@ -178,6 +223,8 @@ def evaluate_kept(functions: Functions | None, X: Any, linear: Index | None) -> 
     """
     if functions is None:
         return np.zeros((X.shape[0], 0))
+    if is_elsewhere(X):
+        return Place.of(X).get(evaluate_elsewhere(functions, X))
     if linear is None:
         return functions.evaluate(X)
     with np.errstate(invalid="ignore"):
@@ -201,13 +248,20 @@ def _evaluate(functions: Functions, X: Array) -> Design:
 
 def _compress(functions: Functions, X: Array) -> CompressedDesign | None:
     """A design of low rank where the kernel is smooth enough for that to pay."""
-    n = X.shape[0]
-    if not isinstance(functions, KernelFunctions) or not functions.compressible or n * len(functions) < _WORTH_IT:
+    if not isinstance(functions, KernelFunctions) or not functions.compressible:
+        return None
+    wanted = _wanted(X.shape[0], len(functions))
+    return None if wanted is None else compress_kernel(functions, X, *wanted)
+
+
+def _wanted(n: int, m: int) -> tuple[float, int] | None:
+    """Tolerance and largest rank of a compression; None where the dictionary is too small to need one."""
+    if n * m < _WORTH_IT:
         return None
     tolerance = _REMAINDER
-    if n * len(functions) > _RECOMPUTED:
-        tolerance = _CLOSE_REMAINDER if n + len(functions) <= _CLOSE_ROWS else _HUGE_REMAINDER
-    return compress_kernel(functions, X, tolerance, min(n, len(functions)) // 2)
+    if n * m > _RECOMPUTED:
+        tolerance = _CLOSE_REMAINDER if n + m <= _CLOSE_ROWS else _HUGE_REMAINDER
+    return tolerance, min(n, m) // 2
 
 
 def _check_range(design: Design) -> None:

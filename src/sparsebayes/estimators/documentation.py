@@ -40,7 +40,12 @@ SETTINGS = """
     random_state : int, optional
         Seed for solvers and bases that draw at random.
     verbose : int
-        1 prints progress, 2 every move."""
+        1 prints progress, 2 every move.
+    device : str, optional
+        Where NumPy inputs are computed with, such as ``"cuda"`` (through PyTorch); arrays of PyTorch, CuPy or JAX are
+        computed with where they are.
+    storage : {"float64", "float32"}
+        How the functions on the rows are held on a device; products are made in float64 in either case."""
 
 RESULTS = """
     Attributes

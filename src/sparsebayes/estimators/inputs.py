@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from sparsebayes.basis import Basis, Functions
+from sparsebayes.basis.arrays import Place, is_elsewhere
+from sparsebayes.estimators.devices import STORAGES, check_arrays, check_new_array, map_elsewhere, to_host
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
 from sparsebayes.estimators.summary import Described
 from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, resolve_solver
+from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, choose, resolve_solver
 from sparsebayes.inference import Solver
 
 Array = NDArray[np.float64]
@@ -31,6 +34,8 @@ class Inputs(Described, BaseEstimator, ABC):
     max_iter: int
     random_state: int | np.random.RandomState | None
     verbose: int
+    device: str | None
+    storage: str
     coef_: Array
     n_features_in_: int
     _functions: Functions | None
@@ -59,13 +64,19 @@ class Inputs(Described, BaseEstimator, ABC):
         check_positive("max_iter", self.max_iter, integer=True)
         solver = resolve_solver(self.solver)
         solver.check()
-        given = check_weights(sample_weight, X.shape[0])
+        given = check_weights(to_host(sample_weight), X.shape[0])
         weights = given if row_weight is None else given * row_weight
         rows = np.flatnonzero(weights > 0)
         if len(rows) < len(weights):
             X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
         basis = self._make_basis(X, given)
-        dictionary = Dictionary.build(X, basis, fit_intercept=self.fit_intercept, random_state=self.random_state)
+        dictionary = Dictionary.build(
+            X,
+            basis,
+            fit_intercept=self.fit_intercept,
+            random_state=self.random_state,
+            single=choose("storage", self.storage, STORAGES) == "float32",
+        )
         task = Task(X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
         return task, dictionary, y, rows
 
@@ -85,7 +96,28 @@ class Inputs(Described, BaseEstimator, ABC):
 
     def _take(self, X: Any, rows: Index) -> Any:
         """Rows of positive weight."""
+        if is_elsewhere(X):
+            place = Place.of(X)
+            return place.xp.take(X, place.indices(rows), axis=0)
         return X[rows]
+
+    def _arrive(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        """Validate training data that are on a device, or are to go there."""
+        if self.device is not None and not is_elsewhere(X):
+            place = Place.named(self.device)
+            X, y = validate_data(self, X, y, dtype=np.float64, **targets)
+            X = place.put(X)
+        X, y = check_arrays(X, y, multi_output=bool(targets.get("multi_output")))
+        self.n_features_in_ = int(X.shape[1])
+        return X, y
+
+    def _map(self, X: Any, work: Callable[[Array], Any]) -> Any:
+        """Apply ``work`` to the values of the kept functions; what it finds for inputs of a device goes back there."""
+        if not is_elsewhere(X):
+            return work(self._values(X))
+        check_is_fitted(self)
+        width = self.n_features_in_ + (0 if self._functions is None else len(self._functions))
+        return map_elsewhere(X, width, lambda part: work(self._values(part)))
 
     def _values(self, X: Any) -> Array:
         """Values of the kept functions on new rows."""
@@ -119,6 +151,8 @@ class DictionaryInputs(Inputs):
         return self.basis
 
     def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        if is_elsewhere(X) or self.device is not None:
+            return self._arrive(X, y, **targets)
         if self.basis is None and is_operator(X):
             if 0 in X.shape:
                 raise ValueError(f"X has shape {X.shape}: expected at least one sample and one feature")
@@ -135,6 +169,8 @@ class DictionaryInputs(Inputs):
         return X, y
 
     def _check_new(self, X: Any) -> Any:
+        if is_elsewhere(X):
+            return check_new_array(X, self.n_features_in_)
         if self.basis is None and is_operator(X):
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X has {X.shape[1]} columns; the model was fitted on {self.n_features_in_}")
@@ -182,6 +218,8 @@ class KernelInputs(Inputs):
         return resolve_kernel(self.kernel, self.gamma, self.degree, self.coef0, X, weights)
 
     def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        if is_elsewhere(X) or self.device is not None:
+            return self._arrive(X, y, **targets)
         X, y = validate_data(self, X, y, dtype=np.float64, **targets)
         check_magnitude("X", X)
         if self._precomputed and X.shape[0] != X.shape[1]:
@@ -189,6 +227,8 @@ class KernelInputs(Inputs):
         return X, y
 
     def _check_new(self, X: Any) -> Any:
+        if is_elsewhere(X):
+            return check_new_array(X, self.n_features_in_)
         return validate_data(self, X, reset=False, dtype=np.float64)
 
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:

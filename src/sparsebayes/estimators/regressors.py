@@ -99,7 +99,10 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
         std : ndarray of the same shape, only with ``return_std=True``
         """
-        values = self._values(X)
+        return self._map(X, lambda values: self._predict(values, return_std))
+
+    def _predict(self, values: Array, return_std: bool) -> Array | tuple[Array, Array]:
+        """Predictions from the values of the kept functions."""
         mean = np.column_stack([p.predict(values) for p in self._posteriors])
         if not return_std:
             return mean[:, 0] if self._single else mean
@@ -148,6 +151,8 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         max_iter: int = 10_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        device: str | None = None,
+        storage: str = "float64",
     ) -> None:
         self.basis = basis
         self.fit_intercept = fit_intercept
@@ -159,6 +164,8 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device
+        self.storage = storage
 
 
 @document(KERNEL, SETTINGS, RESULTS)
@@ -196,6 +203,8 @@ class RVR(KernelInputs, _Regressor):
         max_iter: int = 10_000,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        device: str | None = None,
+        storage: str = "float64",
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -210,3 +219,5 @@ class RVR(KernelInputs, _Regressor):
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device
+        self.storage = storage

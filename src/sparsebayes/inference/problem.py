@@ -89,6 +89,10 @@ class Problem(Protocol):
         r""":math:`\boldsymbol\Phi^\top\mathbf W^{1/2}\mathbf V` for all M functions."""
         ...
 
+    def project(self, vectors: Array, basis: Array) -> tuple[Array, Array]:
+        r"""``correlate(vectors)``, and the sums of squares of ``correlate(basis)`` for all M functions."""
+        ...
+
 
 class GaussianProblem:
     """Gaussian targets with one noise level: :math:`\\mathbf B = \\mathbf W/\\sigma^2`.
@@ -178,6 +182,13 @@ class GaussianProblem:
         self._sqnorms, self._projection = norms, found[:, :k]
         return found[:, k:]
 
+    def project(self, vectors: Array, basis: Array) -> tuple[Array, Array]:
+        """Correlations of all functions with some vectors, and sums of squares of those with others."""
+        if self._sqnorms is not None:
+            return self.design.project(self._root * vectors, self._root * basis)
+        found, k = self.correlate(np.hstack([vectors, basis])), vectors.shape[1]
+        return found[:, :k], np.einsum("mp,mp->m", found[:, k:], found[:, k:])
+
     def _learn_moments(self) -> None:
         if self._sqnorms is None:
             self.correlate(np.zeros((len(self._root), 0)))
@@ -215,14 +226,15 @@ class GaussianProblem:
         """
         if self.stand_in is None:
             raise ValueError("the problem has no design to stand in")
-        left, right = self.stand_in.left, self.stand_in.right
-        weighted = self.weights[:, None] * left
-        factor = cholesky(weighted.T @ left)
-        targets = inverse_upper(factor).T @ (weighted.T @ self.targets)
+        gram, projection = self.stand_in.normal(self.weights, self.targets)
+        factor = cholesky(gram)
+        targets = inverse_upper(factor).T @ projection
         small = GaussianProblem(
-            CompressedDesign(factor, right), targets, np.ones(len(factor)), self._candidates, self.bias
+            self.stand_in.on_rows(factor), targets, np.ones(len(factor)), self._candidates, self.bias
         )
-        small.parent, small.n_effective = self, self.n_effective
+        # Where the design is the compression itself nothing was lost, and there is nothing to go back to.
+        small.parent = None if self.design is self.stand_in else self
+        small.n_effective = self.n_effective
         small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
         return small
 
