@@ -46,7 +46,7 @@ def fit_classification(
         problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, dictionary.stand_in)
         results.append(run(problem, task.solver, task.settings(), task.generator()))
     warn_unconverged([result.status for result in results])
-    return _collect(task, dictionary, results)
+    return collect(task, dictionary, results)
 
 
 def _likelihoods(labels: Index, n_classes: int, weights: Array, joint: bool) -> list[Likelihood]:
@@ -58,7 +58,8 @@ def _likelihoods(labels: Index, n_classes: int, weights: Array, joint: bool) -> 
     return [Bernoulli(one_hot[:, k], weights) for k in range(n_classes)]
 
 
-def _collect(task: Task, dictionary: Dictionary, results: list[Result]) -> ClassificationFit:
+def collect(task: Task, dictionary: Dictionary, results: list[Result]) -> ClassificationFit:
+    """Results of the outputs over the union of what they kept."""
     split = [result.active.problem.split(result.active.indices) for result in results]
     kept = dictionary.keep({int(c) for columns, _ in split for c in columns}, task.X.shape[1])
     posteriors, alphas, weights = [], [], []

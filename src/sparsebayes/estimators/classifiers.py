@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sparsebayes.basis import Basis
 from sparsebayes.estimators.classification import ClassificationFit, fit_classification
+from sparsebayes.estimators import cluster_fits
+from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.devices import to_host
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
@@ -44,6 +46,8 @@ class _Classifier(ClassifierMixin, Inputs):
         """
         self._forget()
         choose("multi_class", self.multi_class, _MULTI_CLASS)
+        if is_dask(X):
+            return self._fit_cluster(X, y, sample_weight)
         X, y = self._check_training(X, y)
         check_classification_targets(y)
         y = np.asarray(column_or_1d(y, warn=True))
@@ -58,6 +62,19 @@ class _Classifier(ClassifierMixin, Inputs):
         fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
         self._store(fit)
         self._store_relevance(dictionary, fit.kept.relevance, rows)
+        return self
+
+    def _fit_cluster(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit data in partitions: one pass of exact sums for every Newton step."""
+        if self.class_weight is not None:
+            raise ValueError(f"class_weight={self.class_weight!r}: rows of Dask collections have no weights; use None")
+        cluster, task, dictionary = self._gather(X, y, sample_weight, numeric=False)
+        self.classes_ = cluster_fits.find_classes(cluster)
+        fit = cluster_fits.fit_classification(
+            cluster, task, dictionary, self.classes_, self.multi_class == "softmax"
+        )
+        self._store(fit)
+        self._store_relevance(dictionary, fit.kept.relevance, np.arange(cluster.n_rows))
         return self
 
     def _store(self, fit: ClassificationFit) -> None:
@@ -81,7 +98,8 @@ class _Classifier(ClassifierMixin, Inputs):
         For two classes (n_samples,), the log-odds of the second; else a column for each class, whose softmax (one
         against the rest: logistic, normalised) is ``predict_proba``.
         """
-        return self._map(X, self._decide)
+        check_is_fitted(self)
+        return self._map(X, self._decide, None if len(self.classes_) == 2 else len(self.classes_))
 
     def _decide(self, values: Array) -> Array:
         """Outputs from the values of the kept functions."""
@@ -90,7 +108,8 @@ class _Classifier(ClassifierMixin, Inputs):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class."""
-        return self._map(X, lambda values: self._label(self._decide(values)))
+        check_is_fitted(self)
+        return self._map(X, lambda values: self._label(self._decide(values)), dtype=self.classes_.dtype)
 
     def _label(self, y: Array) -> NDArray[Any]:
         return self.classes_[(y > 0).astype(int) if y.ndim == 1 else np.argmax(y, axis=1)]
@@ -105,7 +124,8 @@ class _Classifier(ClassifierMixin, Inputs):
         moderated : bool
             Integrate over the posterior of the weights (default), or plug its mode in.
         """
-        return self._map(X, lambda values: self._probabilities(values, moderated))
+        check_is_fitted(self)
+        return self._map(X, lambda values: self._probabilities(values, moderated), len(self.classes_))
 
     def _probabilities(self, values: Array, moderated: bool) -> Array:
         """Class probabilities from the values of the kept functions."""
@@ -123,7 +143,8 @@ class _Classifier(ClassifierMixin, Inputs):
             with np.errstate(divide="ignore"):
                 return np.log(self._probabilities(values, True))
 
-        return self._map(X, logarithm)
+        check_is_fitted(self)
+        return self._map(X, logarithm, len(self.classes_))
 
 
 def _encode(y: NDArray[Any], weights: Array) -> tuple[NDArray[Any], NDArray[np.intp]]:

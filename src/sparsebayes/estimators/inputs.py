@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from sparsebayes.basis import Basis, Functions
+from sparsebayes.basis import Basis, Functions, Linear
 from sparsebayes.basis.arrays import Place, is_elsewhere
+from sparsebayes.estimators.cluster import Cluster, bind_on_cluster, is_dask, predict_blocks
+from sparsebayes.estimators.cluster_fits import dictionary_on
 from sparsebayes.estimators.devices import STORAGES, check_arrays, check_new_array, map_elsewhere, to_host
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
@@ -111,8 +113,31 @@ class Inputs(Described, BaseEstimator, ABC):
         self.n_features_in_ = int(X.shape[1])
         return X, y
 
-    def _map(self, X: Any, work: Callable[[Array], Any]) -> Any:
-        """Apply ``work`` to the values of the kept functions; what it finds for inputs of a device goes back there."""
+    def _gather(self, X: Any, y: Any, sample_weight: Any, *, numeric: bool) -> tuple[Cluster, Task, Dictionary]:
+        """The same as ``_prepare`` for data in partitions."""
+        if sample_weight is not None:
+            raise ValueError("sample_weight: rows of Dask collections have none; repeat rows, or pass NumPy arrays")
+        check_positive("tol", self.tol)
+        check_positive("max_iter", self.max_iter, integer=True)
+        solver = resolve_solver(self.solver)
+        solver.check()
+        cluster = Cluster.gather(X, y, numeric)
+        self.n_features_in_ = cluster.n_features
+        basis = self._make_basis(cluster, np.ones(1)) or Linear()
+        functions = bind_on_cluster(basis, cluster, self.random_state)
+        dictionary = dictionary_on(cluster, functions, basis, self.fit_intercept)
+        weights = np.array([float(cluster.n_rows)])
+        task = Task(cluster, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
+        return cluster, task, dictionary
+
+    def _map(self, X: Any, work: Callable[[Array], Any], width: int | None = None, dtype: Any = np.float64) -> Any:
+        """Apply ``work`` to the values of the kept functions; what it finds for inputs of a device goes back there.
+
+        For a Dask collection that is a Dask array of ``width`` columns (None: a vector).
+        """
+        if is_dask(X):
+            check_is_fitted(self)
+            return predict_blocks(X, lambda block: work(self._values(block)), width, dtype)
         if not is_elsewhere(X):
             return work(self._values(X))
         check_is_fitted(self)

@@ -72,7 +72,7 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         noise = None if fixed is None else float(fixed[group[0]] / part.scale[0] ** 2)
         fits.append((*_solve(task, dictionary, eligible, part.apply(targets.y[:, group]), noise), part))
     warn_unconverged([result.status for _, result, _ in fits])
-    return _collect(task, fits)
+    return collect(task, fits)
 
 
 def _solve(
@@ -94,7 +94,8 @@ def _solve(
     return current, result
 
 
-def _collect(task: Task, fits: list[tuple[Dictionary, Result, TargetScale]]) -> RegressionFit:
+def collect(task: Task, fits: list[tuple[Dictionary, Result, TargetScale]]) -> RegressionFit:
+    """Results of the targets over the union of what they kept."""
     n = float(np.sum(task.weights))
     dictionary = max((d for d, _, _ in fits), key=lambda d: d.n_candidates)
     kept = dictionary.keep({i for _, result, _ in fits for i in result.active.indices}, task.X.shape[1])

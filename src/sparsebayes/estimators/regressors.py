@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.basis import Basis
+from sparsebayes.estimators import cluster_fits
+from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
@@ -40,6 +44,8 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         """
         self._forget()
         choose("likelihood", self.likelihood, LIKELIHOODS)
+        if is_dask(X):
+            return self._fit_cluster(X, y, sample_weight)
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True)
         task, dictionary, y, rows = self._prepare(X, np.asarray(y, dtype=np.float64), sample_weight)
         matrix = y.reshape(len(y), -1)
@@ -50,6 +56,14 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         fit = fit_regression(task, targets, dictionary)
         self._store(fit, single=y.ndim == 1)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
+        return self
+
+    def _fit_cluster(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit data in partitions: a few passes of exact sums, and the search on this side."""
+        cluster, task, dictionary = self._gather(X, y, sample_weight, numeric=True)
+        fit = cluster_fits.fit_regression(cluster, task, dictionary, check_noise(self.noise_variance, 1))
+        self._store(fit, single=True)
+        self._store_relevance(fit.dictionary, fit.kept.relevance, np.arange(cluster.n_rows))
         return self
 
     def _store(self, fit: RegressionFit, *, single: bool) -> None:
@@ -99,7 +113,15 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
         std : ndarray of the same shape, only with ``return_std=True``
         """
-        return self._map(X, lambda values: self._predict(values, return_std))
+        check_is_fitted(self)
+        width = None if self._single else len(self._posteriors)
+        if is_dask(X) and return_std:
+            mean, std = (self._map(X, partial(self._predicted, which=k), width) for k in (0, 1))
+            return mean, std
+        return self._map(X, lambda values: self._predict(values, return_std), width)
+
+    def _predicted(self, values: Array, which: int) -> Array:
+        return self._predict(values, True)[which]
 
     def _predict(self, values: Array, return_std: bool) -> Array | tuple[Array, Array]:
         """Predictions from the values of the kept functions."""

@@ -256,9 +256,12 @@ def find_mode(active: ActiveColumns, alpha: Array, start: Array) -> Mode:
         decrement = float(gradient @ step)
         # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
         final += decrement <= enough * max(1.0, abs(height))
-        length = 1.0 if final else _line_search(active, alpha, weights, step, height, decrement)
-        weights = weights + length * step
-        here = active.linearise(weights)
+        there = active.linearise(weights + step)  # where the full step is accepted, a step is one pass over the rows
+        length = 1.0
+        if not final and there.log_likelihood - _penalty(alpha, weights + step) < height + 1e-4 * decrement:
+            length = _line_search(active, alpha, weights, step, height, decrement)
+            there = active.linearise(weights + length * step) if length else here
+        weights, here = weights + length * step, there
         height = here.log_likelihood - _penalty(alpha, weights)
         precision = here.gram + np.diag(alpha)
         if final == last or length == 0.0:
@@ -275,8 +278,8 @@ def _penalty(alpha: Array, weights: Array) -> float:
 def _line_search(
     active: ActiveColumns, alpha: Array, weights: Array, step: Array, height: float, decrement: float
 ) -> float:
-    """Largest of 1, ½, ¼, … that ascends enough (Armijo); zero if none does above rounding."""
-    length = 1.0
+    """Largest of ½, ¼, … that ascends enough (Armijo); zero if none does above rounding."""
+    length = 0.5
     while length > 1e-12:
         trial = weights + length * step
         if active.log_likelihood(trial) - _penalty(alpha, trial) >= height + 1e-4 * length * decrement:

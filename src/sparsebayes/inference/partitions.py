@@ -41,22 +41,6 @@ class Passes(Protocol):
         ...
 
 
-class Rows(Design):
-    """The shape of a dictionary on rows that are elsewhere; what needs the rows says so."""
-
-    def __init__(self, functions: Functions, with_bias: bool, n_rows: int) -> None:
-        self.functions, self.with_bias, self.n_rows = functions, with_bias, n_rows
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows in all partitions, and functions."""
-        return self.n_rows, len(self.functions) + self.with_bias
-
-    def columns(self, idx: Any) -> Array:
-        """They do not travel."""
-        raise TypeError("the rows are in partitions elsewhere and do not travel; only sums over them do")
-
-
 @dataclass(frozen=True)
 class Count(Likelihood):
     """A likelihood known by its shape alone: its targets are with the rows."""
@@ -111,7 +95,7 @@ class PartitionedProblem(LaplaceProblem):
         bias = np.flatnonzero(members == self.bias)
         return replace(
             self,
-            design=_Counted(self.design.shape[0], len(members)),
+            design=Counted(self.design.shape[0], len(members)),
             candidates=self.candidates[members],
             bias=int(bias[0]) if len(bias) else None,
             parent=self,
@@ -124,15 +108,19 @@ class PartitionedProblem(LaplaceProblem):
         return PartitionedColumns(self, indices)
 
 
-class _Counted(Design):
+class Counted(Design):
+    """The shape of a dictionary on rows that are elsewhere; what needs the rows says so."""
+
     def __init__(self, rows: int, functions: int) -> None:
         self._shape = rows, functions
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows in all partitions, and functions."""
         return self._shape
 
     def columns(self, idx: Any) -> Array:
+        """They do not travel."""
         raise TypeError("the rows are in partitions elsewhere and do not travel; only sums over them do")
 
 
