@@ -76,8 +76,11 @@ class Cluster:
     def gather(cls, X: Any, y: Any, numeric: bool) -> Cluster:
         """Take a Dask array, Dask DataFrame or Parquet folder, and the targets in the same partitions."""
         dask = _dask()
-        X, y = _collections(X, y)
-        rows, targets = _blocks(X, "X"), _blocks(y, "y")
+        X, y = _collections(X), y
+        rows = _blocks(X, "X")
+        if isinstance(y, str) and y not in getattr(X, "columns", ()):
+            raise ValueError(f"y={y!r} is not a column of X")
+        targets = [y] * len(rows) if isinstance(y, str) else _blocks(y, "y")
         if len(rows) != len(targets):
             raise ValueError(f"X has {len(rows)} partitions and y has {len(targets)}: expected the same partitions")
         raw = [dask.delayed(_read)(x, t, k) for k, (x, t) in enumerate(zip(rows, targets, strict=True))]
@@ -124,8 +127,8 @@ def compute(tasks: list[Any]) -> list[Any]:
         raise
 
 
-def _collections(X: Any, y: Any) -> tuple[Any, Any]:
-    """A Parquet folder as a frame; a name of a column as that column."""
+def _collections(X: Any) -> Any:
+    """A Parquet folder as a frame; anything else as it is."""
     if isinstance(X, str | Path):
         try:
             import dask.dataframe as frames
@@ -133,12 +136,8 @@ def _collections(X: Any, y: Any) -> tuple[Any, Any]:
             raise ImportError("a Parquet folder needs Dask's DataFrames: pip install 'sparsebayes[dask]'") from None
         if not Path(X).exists():
             raise FileNotFoundError(f"X={str(X)!r}: there is no such Parquet folder")
-        X = frames.read_parquet(str(X))
-    if isinstance(y, str):
-        if y not in getattr(X, "columns", ()):
-            raise ValueError(f"y={y!r} is not a column of X")
-        return X.drop(columns=[y]), X[y]
-    return X, y
+        return frames.read_parquet(str(X))
+    return X
 
 
 def _blocks(collection: Any, name: str) -> list[Any]:
@@ -156,7 +155,9 @@ def _blocks(collection: Any, name: str) -> list[Any]:
 
 
 def _read(X: Any, y: Any, number: int) -> tuple[Partition | None, str]:
-    """Rows of a partition, or what is wrong with it."""
+    """Rows of a partition, or what is wrong with it; a name as y is a column of X."""
+    if isinstance(y, str):
+        X, y = X.drop(columns=[y]), X[y]
     try:
         rows = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -301,7 +302,7 @@ def all_classes(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 def predict_blocks(X: Any, predict: Callable[[Array], Any], width: int | None, dtype: Any) -> Any:
     """Predictions for a Dask collection, as a Dask array in the same partitions."""
-    X = _collections(X, None)[0]
+    X = _collections(X)
     blocks = X if hasattr(X, "chunks") else X.to_dask_array()
     if blocks.ndim == 2:
         blocks = blocks.rechunk({1: -1})

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.basis import Functions
 from sparsebayes.basis.kernels import KernelFunctions
-from sparsebayes.design import DenseDesign, MomentDesign, representatives
+from sparsebayes.design import DenseDesign, representatives
 from sparsebayes.estimators import classification, regression
 from sparsebayes.estimators.cluster import (
     Cluster,
@@ -25,8 +25,7 @@ from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_largest
-from sparsebayes.inference.moments import moment_problem
-from sparsebayes.inference.partitions import Count, Counted, PartitionedProblem, moments
+from sparsebayes.inference.partitions import Count, Counted, PartitionedProblem, join_triangles, problem_of, triangle
 from sparsebayes.inference.run import run
 from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
 
@@ -40,16 +39,16 @@ def dictionary_on(cluster: Cluster, functions: Functions, basis: Any, fit_interc
     return Dictionary(Counted(cluster.n_rows, m + fit_intercept), functions, basis, m, bias)
 
 
-def _eligible(functions: Functions, fit_intercept: bool, gram: Array | None) -> NDArray[np.bool_]:
-    """Functions that are not a copy of an earlier one: by their centres, or by their inner products."""
+def _eligible(functions: Functions, fit_intercept: bool, columns: Array | None) -> NDArray[np.bool_]:
+    """Functions that are not a copy of an earlier one: by their centres, or by their coordinates."""
     if isinstance(functions, KernelFunctions):
         first = np.zeros(len(functions) + fit_intercept, dtype=bool)
         first[np.unique(functions.centres, axis=0, return_index=True)[1]] = True
         first[len(functions) :] = True
         return first
-    if gram is None:
+    if columns is None:
         return np.ones(len(functions) + fit_intercept, dtype=bool)
-    return representatives(DenseDesign(gram)) == np.arange(len(gram))
+    return representatives(DenseDesign(columns)) == np.arange(columns.shape[1])
 
 
 def fit_regression(
@@ -60,11 +59,12 @@ def fit_regression(
     if functions is None:
         raise TypeError("a fit on a cluster needs functions")
     scale = _target_scale(cluster, task.fit_intercept)
-    G, b, tt = cluster.sum(moments, functions, float(scale.offset[0]), float(scale.scale[0]))
-    size = len(functions) + task.fit_intercept
-    G, b = G[:size, :size], b[:size]
-    problem = moment_problem(MomentDesign(G, b, tt, n), _eligible(functions, task.fit_intercept, G))
-    problem.bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
+    sums = functions, task.fit_intercept, float(scale.offset[0]), float(scale.scale[0])
+    held = cluster.merge(triangle, join_triangles, *sums)
+    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
+    if len(held) <= held.shape[1] - 1:  # fewer rows than functions: nothing is left over
+        held = np.vstack([held, np.zeros((1, held.shape[1]))])
+    problem = problem_of(held, n, _eligible(functions, task.fit_intercept, held[:, :-1]), bias)
     fixed = None if noise is None else float(noise[0] / scale.scale[0] ** 2)
     result = run(problem, task.solver, task.settings(noise_variance=fixed), task.generator())
     warn_unconverged([result.status])

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.basis import Functions
-from sparsebayes.design import Design, LazyDesign
+from sparsebayes.design import DenseDesign, Design, LazyDesign
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Linearised, Scored
-from sparsebayes.inference.problem import Index
+from sparsebayes.inference.problem import GaussianProblem, Index
 from sparsebayes.likelihood import Likelihood
 
 # Rows whose functions are evaluated at once on a worker.
@@ -242,17 +242,30 @@ def _score(
     return np.stack(products), np.stack(norms)
 
 
-def moments(partition: Partition, functions: Functions, offset: float, scale: float) -> tuple[Any, ...]:
-    r"""What one partition adds to :math:`\boldsymbol\Phi^\top\boldsymbol\Phi`, :math:`\boldsymbol\Phi^\top t`,
-    :math:`t^\top t`, with the constant function last.
+def triangle(partition: Partition, functions: Functions, with_bias: bool, offset: float, scale: float) -> Array:
+    r"""The triangle R of :math:`[\boldsymbol\Phi\;t]=\mathbf Q\mathbf R` on the rows of one partition.
+
+    It holds the sums :math:`\boldsymbol\Phi^\top\boldsymbol\Phi`, :math:`\boldsymbol\Phi^\top t` and :math:`t^\top t`
+    without having squared their condition number, in no more numbers.
     """
-    m = len(functions) + 1
-    G, b, tt = np.zeros((m, m)), np.zeros(m), 0.0
+    size = len(functions) + with_bias
+    held = np.zeros((0, size + 1))
     for start in range(0, len(partition.X), _ROWS):
         part = slice(start, start + _ROWS)
-        Phi = FunctionsAndOne(functions, partition.X[part]).columns(slice(None))
-        t = (partition.y[part] - offset) / scale
-        G += Phi.T @ Phi
-        b += Phi.T @ t
-        tt += float(t @ t)
-    return G, b, tt
+        Phi = FunctionsAndOne(functions, partition.X[part]).columns(slice(0, size))
+        held = join_triangles([held, np.column_stack([Phi, (partition.y[part] - offset) / scale])])
+    return held
+
+
+def join_triangles(parts: list[Array]) -> Array:
+    """The triangle of all rows from those of some."""
+    return np.linalg.qr(np.vstack(parts), mode="r")
+
+
+def problem_of(held: Array, n: int, eligible: NDArray[np.bool_], bias: int | None) -> GaussianProblem:
+    """The Gaussian problem of all n rows, from their triangle: exactly that of the rows themselves."""
+    Phi, t = held[:-1, :-1], held[:-1, -1:]
+    problem = GaussianProblem(DenseDesign(np.ascontiguousarray(Phi)), t.copy(), np.ones(len(Phi)), eligible, bias)
+    problem.n_effective = float(n)
+    problem.unexplained = float(held[-1, -1] ** 2)
+    return problem
