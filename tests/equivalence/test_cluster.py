@@ -112,7 +112,9 @@ def test_candidates_are_chosen_where_the_rows_are(client):
     X, y = regression(3)
     model = SparseBayesRegressor(RBF(2.0, centres=30)).fit(split(X), split(y))
     assert model.score(X, y) > 0.5
-    np.testing.assert_allclose(model.relevance_vectors_, np.array([X[np.all(X == c, axis=1)][0] for c in model.relevance_vectors_]))
+    np.testing.assert_allclose(
+        model.relevance_vectors_, np.array([X[np.all(c == X, axis=1)][0] for c in model.relevance_vectors_])
+    )
 
 
 def test_nan_in_a_partition_is_named(client):

@@ -152,7 +152,7 @@ def test_a_device_that_is_not_there_is_named():
 
 def test_mixed_namespaces_are_named():
     X, y = regression(0)
-    with pytest.raises(ValueError, match="torch.*array_api_strict"):
+    with pytest.raises(ValueError, match=r"torch.*array_api_strict"):
         RVR().fit(torch().asarray(X), strict.asarray(y))
 
 

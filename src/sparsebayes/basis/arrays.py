@@ -80,7 +80,9 @@ class Place:
         try:
             there = torch.zeros(1, device=device)
         except (RuntimeError, AssertionError) as error:
-            raise ValueError(f"device={device!r} is not there ({str(error).splitlines()[0]}); device=None is the CPU") from None
+            raise ValueError(
+                f"device={device!r} is not there ({str(error).splitlines()[0]}); device=None is the CPU"
+            ) from None
         return cls(compat.array_namespace(there), there.device)
 
     def __str__(self) -> str:

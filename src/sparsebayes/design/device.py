@@ -48,7 +48,9 @@ class ArrayDesign(Design):
     def correlate(self, V: ArrayLike) -> Floats:
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
         V = np.asarray(V, dtype=np.float64)
-        return self.place.get(self._correlate(self.place.put(V.reshape(len(V), -1)))).reshape(self.shape[1], *V.shape[1:])
+        return self.place.get(self._correlate(self.place.put(V.reshape(len(V), -1)))).reshape(
+            self.shape[1], *V.shape[1:]
+        )
 
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
@@ -306,9 +308,7 @@ def compress_elsewhere(
         left = Left(lambda part: place.floats(right[part, :]), X.shape[0], len(chosen))
         return ArrayCompressed(place, left, right, chosen, remainder)
     inverse, pivots = place.put(np.linalg.inv(np.tril(corner)).T), functions.take(chosen)
-    left = Left(
-        lambda part: functions.values(functions.scale(X[part, :]), pivots) @ inverse, X.shape[0], len(chosen)
-    )
+    left = Left(lambda part: functions.values(functions.scale(X[part, :]), pivots) @ inverse, X.shape[0], len(chosen))
     beyond = 0.0
     for part in place.chunks(X.shape[0], len(chosen)):
         rows = left.make(part)
@@ -316,9 +316,7 @@ def compress_elsewhere(
     return ArrayCompressed(place, left, right, chosen, float(np.sqrt(max(beyond, 0.0) * remainder)))
 
 
-def _pivots(
-    functions: ArrayFunctions, tolerance: float, max_rank: int
-) -> tuple[list[Any], Index, float] | None:
+def _pivots(functions: ArrayFunctions, tolerance: float, max_rank: int) -> tuple[list[Any], Index, float] | None:
     """Blocks of coordinates, pivots and the remaining diagonal; None where the rank does not reach the tolerance."""
     place, xp, centres = functions.place, functions.place.xp, functions.scaled
     m = len(functions)

@@ -12,8 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sparsebayes.basis import Basis
-from sparsebayes.estimators.classification import ClassificationFit, fit_classification
 from sparsebayes.estimators import cluster_fits
+from sparsebayes.estimators.classification import ClassificationFit, fit_classification
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.devices import to_host
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
@@ -70,9 +70,7 @@ class _Classifier(ClassifierMixin, Inputs):
             raise ValueError(f"class_weight={self.class_weight!r}: rows of Dask collections have no weights; use None")
         cluster, task, dictionary = self._gather(X, y, sample_weight, numeric=False)
         self.classes_ = cluster_fits.find_classes(cluster)
-        fit = cluster_fits.fit_classification(
-            cluster, task, dictionary, self.classes_, self.multi_class == "softmax"
-        )
+        fit = cluster_fits.fit_classification(cluster, task, dictionary, self.classes_, self.multi_class == "softmax")
         self._store(fit)
         self._store_relevance(dictionary, fit.kept.relevance, np.arange(cluster.n_rows))
         return self

@@ -127,7 +127,9 @@ class Inputs(Described, BaseEstimator, ABC):
         functions = bind_on_cluster(basis, cluster, self.random_state)
         dictionary = dictionary_on(cluster, functions, basis, self.fit_intercept)
         weights = np.array([float(cluster.n_rows)])
-        task = Task(cluster, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
+        task = Task(
+            cluster, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose
+        )
         return cluster, task, dictionary
 
     def _map(self, X: Any, work: Callable[[Array], Any], width: int | None = None, dtype: Any = np.float64) -> Any:

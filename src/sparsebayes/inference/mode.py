@@ -181,7 +181,7 @@ class ActiveColumns:
         )
 
     def bend(self, outputs: Any, covariance: Array) -> tuple[Any, Array]:
-        r"""Derivatives of :math:`\log|\boldsymbol\Sigma^{-1}|`: with respect to the outputs, and to the active weights."""
+        r"""Derivatives of :math:`\log|\boldsymbol\Sigma^{-1}|`, by the outputs and by the active weights."""
         change = self.problem.likelihood.curvature_change(outputs, self.spread(covariance))
         return change, self.correlate(change)
 

@@ -1,7 +1,7 @@
 r"""Problems whose rows are in partitions that other processes hold: only sums over the rows travel.
 
 What a partition contributes to a sum is computed by the same code as on one machine, on the partition's rows, and the
-contributions are added in a fixed order: the answer does not depend on which worker did what, or had to do it again.
+contributions are joined in a fixed order: which worker did what, or had to do it again, changes no more than rounding.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def triangle(partition: Partition, functions: Functions, with_bias: bool, offset
 
 def join_triangles(parts: list[Array]) -> Array:
     """The triangle of all rows from those of some."""
-    return np.linalg.qr(np.vstack(parts), mode="r")
+    return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"), dtype=np.float64)
 
 
 def problem_of(held: Array, n: int, eligible: NDArray[np.bool_], bias: int | None) -> GaussianProblem:
