@@ -18,18 +18,31 @@ from sparsebayes._version import __version__
 
 if TYPE_CHECKING:
     from sparsebayes import applications, basis, datasets, report, tables
-    from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, SparseKernelPCA
+    from sparsebayes.estimators import (
+        RVC,
+        RVR,
+        ARDRegression,
+        SparseBayesClassifier,
+        SparseBayesRegressor,
+        SparseKernelPCA,
+    )
     from sparsebayes.export import load, save
-    from sparsebayes.inference import Sequential
+    from sparsebayes.inference import EM, Backfitting, MacKay, Sequential, SubsetSelection, Variational
 
 # Where each public name lives; a name with no entry on the right is a module of this package.
 _HOMES = {
+    "ARDRegression": "estimators",
+    "EM": "inference",
+    "Backfitting": "inference",
+    "MacKay": "inference",
+    "SubsetSelection": "inference",
     "RVC": "estimators",
     "RVR": "estimators",
     "Sequential": "inference",
     "SparseBayesClassifier": "estimators",
     "SparseBayesRegressor": "estimators",
     "SparseKernelPCA": "estimators",
+    "Variational": "inference",
     "applications": "",
     "basis": "",
     "datasets": "",
@@ -40,12 +53,18 @@ _HOMES = {
 }
 
 __all__ = [
+    "EM",
     "RVC",
     "RVR",
+    "ARDRegression",
+    "Backfitting",
+    "MacKay",
     "Sequential",
     "SparseBayesClassifier",
     "SparseBayesRegressor",
     "SparseKernelPCA",
+    "SubsetSelection",
+    "Variational",
     "__version__",
     "applications",
     "basis",

@@ -1,5 +1,6 @@
 """What sparse Bayesian models are good for beyond regression and classification."""
 
-from .approximation import sparsify
+from sparsebayes.applications.approximation import sparsify
+from sparsebayes.applications.images import SparseCode, SuperResolution, compress, decompress, super_resolve
 
-__all__ = ["sparsify"]
+__all__ = ["SparseCode", "SuperResolution", "compress", "decompress", "sparsify", "super_resolve"]

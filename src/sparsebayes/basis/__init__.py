@@ -7,6 +7,7 @@ Bias() + Linear() + RBF(width=2.5)
 
 from .base import Basis, Functions, Sum, from_specifications
 from .custom import Callable, Precomputed
+from .gabor import Gabor
 from .kernels import (
     RBF,
     Cauchy,
@@ -28,6 +29,7 @@ __all__ = [
     "Callable",
     "Cauchy",
     "Functions",
+    "Gabor",
     "Heaviside",
     "Kernel",
     "Laplacian",

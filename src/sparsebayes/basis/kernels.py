@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,6 +101,8 @@ class Kernel(Basis):
     """
 
     identity = ("centre",)
+    # Whether a function is 1 at its centre and vanishes far from it.
+    localised: ClassVar[bool] = False
     # Whether K is positive definite with K(x, x) = 1, so that a partial Cholesky factorisation compresses it.
     unit_diagonal = False
 
@@ -122,6 +124,11 @@ class Kernel(Basis):
     def _settled(self, n_features: int) -> Self:
         """Return a copy with checked parameters that no later ``set_params`` can change."""
         return type(self)(**self._parameters(n_features))
+
+    def at(self, centres: ArrayLike) -> KernelFunctions:
+        """Put the kernel at these centres instead of its own."""
+        places = as_inputs(centres, name="centres")
+        return KernelFunctions(self._settled(places.shape[1]), places, np.full(len(places), -1, dtype=np.intp))
 
     def bind(self, X: ArrayLike, *, random_state: Any = None) -> Functions:
         """Put the kernel at its centres."""
@@ -197,6 +204,7 @@ class RBF(WidthKernel):
     """
 
     kind = "rbf"
+    localised = True
     unit_diagonal = True
 
     def _evaluate(self, X: Floats, centres: Floats) -> Floats:
@@ -219,6 +227,7 @@ class Laplacian(WidthKernel):
     """
 
     kind = "laplacian"
+    localised = True
     unit_diagonal = True
 
     def _evaluate(self, X: Floats, centres: Floats) -> Floats:
@@ -239,6 +248,7 @@ class Cauchy(WidthKernel):
     """
 
     kind = "cauchy"
+    localised = True
     unit_diagonal = True
 
     def _evaluate(self, X: Floats, centres: Floats) -> Floats:

@@ -13,6 +13,7 @@ from sparsebayes.datasets.functions import (
     make_sinc,
     make_sinc2d,
 )
+from sparsebayes.datasets.images import load_image
 from sparsebayes.datasets.loader import DatasetNotFoundError, list_datasets, load
 from sparsebayes.datasets.signals import blocks_jumps, make_blocks, make_bumps, make_doppler, make_heavisine
 
@@ -21,6 +22,7 @@ __all__ = [
     "blocks_jumps",
     "list_datasets",
     "load",
+    "load_image",
     "make_blocks",
     "make_bumps",
     "make_doppler",

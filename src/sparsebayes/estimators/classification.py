@@ -12,6 +12,7 @@ from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import Result
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.run import run
+from sparsebayes.inference.support import Support, SupportRule
 from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
 from sparsebayes.posterior import ClassPosterior
 
@@ -28,9 +29,11 @@ class ClassificationFit:
 
     kept: Kept
     posteriors: list[ClassPosterior]
+    supports: list[Support]
     alpha: Array
     weights: Array
     results: list[Result]
+    rule: SupportRule
 
 
 def fit_classification(
@@ -40,13 +43,15 @@ def fit_classification(
     if task.solver.candidates is not None:
         raise ValueError("candidates: functions are generated on the way in regression only; use a basis with centres")
     eligible = dictionary.eligible
+    rule = task.rule(eligible)
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
     results = []
     for likelihood in _likelihoods(labels, n_classes, task.weights, joint):
-        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, dictionary.stand_in)
+        rule = task.rule(np.tile(eligible, likelihood.shape[1]))
+        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, dictionary.stand_in, rule.cost)
         results.append(run(problem, task.solver, task.settings(), task.generator()))
     warn_unconverged([result.status for result in results])
-    return collect(task, dictionary, results)
+    return collect(task, dictionary, results, rule)
 
 
 def _likelihoods(labels: Index, n_classes: int, weights: Array, joint: bool) -> list[Likelihood]:
@@ -58,11 +63,11 @@ def _likelihoods(labels: Index, n_classes: int, weights: Array, joint: bool) -> 
     return [Bernoulli(one_hot[:, k], weights) for k in range(n_classes)]
 
 
-def collect(task: Task, dictionary: Dictionary, results: list[Result]) -> ClassificationFit:
+def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: SupportRule) -> ClassificationFit:
     """Results of the outputs over the union of what they kept."""
     split = [result.active.problem.split(result.active.indices) for result in results]
     kept = dictionary.keep({int(c) for columns, _ in split for c in columns}, task.X.shape[1])
-    posteriors, alphas, weights = [], [], []
+    posteriors, supports, alphas, weights = [], [], [], []
     for result, (columns, outputs) in zip(results, split, strict=True):
         active = result.active
         where = np.array([kept.place[int(c)] for c in columns], dtype=np.intp)
@@ -76,6 +81,7 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result]) -> Classi
         weight = np.zeros((n_outputs, len(kept.place)))
         weight[posterior.outputs, posterior.functions] = posterior.mean
         posteriors.append(posterior)
+        supports.append(Support.of(active).take(order))
         alphas.append(alpha)
         weights.append(weight)
-    return ClassificationFit(kept, posteriors, np.vstack(alphas), np.vstack(weights), results)
+    return ClassificationFit(kept, posteriors, supports, np.vstack(alphas), np.vstack(weights), results, rule)

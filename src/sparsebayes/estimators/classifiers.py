@@ -78,6 +78,7 @@ class _Classifier(ClassifierMixin, Inputs):
     def _store(self, fit: ClassificationFit) -> None:
         self._store_functions(fit.kept)
         self._posteriors = fit.posteriors
+        self._supports, self._rule = fit.supports, fit.rule
         self.alpha_ = fit.alpha
         self.coef_ = fit.weights[:, : len(fit.kept.relevance)]
         self.intercept_ = fit.weights[:, -1].copy() if fit.kept.with_bias else np.zeros(len(fit.weights))
@@ -89,6 +90,13 @@ class _Classifier(ClassifierMixin, Inputs):
         self.certificate_ = fit.results[0].certificate if one else [r.certificate for r in fit.results]
         self.history_ = fit.results[0].history if one else [r.history for r in fit.results]
         self.n_iter_ = max(r.n_iter for r in fit.results)
+
+    def _output_labels(self) -> list[list[Any]]:
+        if len(self.classes_) == 2:
+            return [[self.classes_[1]] * len(posterior.mean) for posterior in self._posteriors]
+        if len(self._posteriors) == 1:
+            return [list(self.classes_[self._posteriors[0].outputs])]
+        return [[label] * len(p.mean) for label, p in zip(self.classes_, self._posteriors, strict=True)]
 
     def decision_function(self, X: Any) -> Array:
         """Outputs y(x), moderated by their uncertainty.
@@ -189,6 +197,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         *,
         fit_intercept: bool = True,
         solver: str | Solver = "sequential",
+        support: str = "evidence",
         multi_class: str = "softmax",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
@@ -201,6 +210,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         self.basis = basis
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.support = support
         self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol
@@ -241,6 +251,7 @@ class RVC(KernelInputs, _Classifier):
         coef0: float = 0.0,
         fit_intercept: bool = True,
         solver: str | Solver = "sequential",
+        support: str = "evidence",
         multi_class: str = "softmax",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
@@ -256,6 +267,7 @@ class RVC(KernelInputs, _Classifier):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.support = support
         self.multi_class = multi_class
         self.class_weight = class_weight
         self.tol = tol

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_largest
+from sparsebayes.inference.guard import run_guarded
 from sparsebayes.inference.partitions import Count, Counted, PartitionedProblem, join_triangles, problem_of, triangle
 from sparsebayes.inference.run import run
 from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
@@ -64,11 +65,14 @@ def fit_regression(
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
     if len(held) <= held.shape[1] - 1:  # fewer rows than functions: nothing is left over
         held = np.vstack([held, np.zeros((1, held.shape[1]))])
-    problem = problem_of(held, n, _eligible(functions, task.fit_intercept, held[:, :-1]), bias)
+    distinct = _eligible(functions, task.fit_intercept, held[:, :-1])
+    dictionary = replace(dictionary, distinct=distinct)
+    problem = problem_of(held, n, distinct, bias)
     fixed = None if noise is None else float(noise[0] / scale.scale[0] ** 2)
-    result = run(problem, task.solver, task.settings(noise_variance=fixed), task.generator())
+    problem.inclusion_cost = task.rule(distinct).cost
+    result = run_guarded(problem, task.solver, task.settings(noise_variance=fixed), task.generator())
     warn_unconverged([result.status])
-    return regression.collect(task, [(dictionary, result, scale)])
+    return regression.collect(task, [regression.Solved(dictionary, result, scale)])
 
 
 def _target_scale(cluster: Cluster, centre: bool) -> TargetScale:
@@ -116,13 +120,18 @@ def fit_classification(
         raise ValueError("candidates: functions are not generated on the way on a cluster; use a basis with centres")
     m = dictionary.design.shape[1]
     against: list[int | None] = [1] if len(classes) == 2 else [None] if joint else list(range(len(classes)))
+    distinct = _eligible(functions, task.fit_intercept, None)
+    dictionary = replace(dictionary, distinct=distinct)
+    n_outputs = len(classes) if joint and len(classes) > 2 else 1
+    rule = task.rule(np.tile(distinct, n_outputs))
     results = []
     for which in against:
         problem = PartitionedProblem(
             Counted(n, m),
-            Count(n, 1 if which is not None else len(classes)),
-            _eligible(functions, task.fit_intercept, None),
+            Count(n, n_outputs),
+            distinct,
             dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias,
+            inclusion_cost=rule.cost,
             passes=cluster,
             functions=functions,
             make=Labels(classes, which),
@@ -130,7 +139,7 @@ def fit_classification(
         )
         results.append(run(problem, task.solver, task.settings(), task.generator()))
     warn_unconverged([result.status for result in results])
-    return classification.collect(task, dictionary, results)
+    return classification.collect(task, dictionary, results, rule)
 
 
 __all__ = ["dictionary_on", "find_classes", "fit_classification", "fit_regression"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class Kept:
     Attributes
     ----------
     relevance : ndarray of int
-        Numbers of the functions without the intercept, sorted.
+        Numbers of the functions without the intercept, sorted, or in the order of the training rows.
     with_bias : bool
         Whether the intercept stays.
     functions : Functions or None
@@ -66,6 +66,17 @@ class Kept:
     with_bias: bool
     functions: Functions | None
     place: dict[int, int]
+
+    @property
+    def columns(self) -> Index:
+        """Columns of the dictionary, in the order of the kept functions."""
+        return np.array(sorted(self.place, key=self.place.__getitem__), dtype=np.intp)
+
+    def order(self, indices: list[int]) -> tuple[Index, Index]:
+        """Places of some columns among the kept functions, sorted, and the order that sorts the columns so."""
+        where = np.array([self.place[i] for i in indices], dtype=np.intp)
+        order = np.argsort(where)
+        return where[order], order
 
 
 @dataclass(frozen=True)
@@ -86,6 +97,10 @@ class Dictionary:
         Column of the intercept.
     stand_in : CompressedDesign or None
         A design of low rank that may stand in for ``design`` while the search goes on.
+    by_row : bool
+        Whether kept functions are put in the order of the training rows that they are centred on.
+    distinct : ndarray of bool, optional
+        Functions that are not a copy of an earlier one, where that is known.
     """
 
     design: Design
@@ -94,6 +109,8 @@ class Dictionary:
     n_candidates: int
     bias: int | None
     stand_in: CompressedDesign | None = None
+    by_row: bool = False
+    distinct: NDArray[np.bool_] | None = None
 
     @classmethod
     def build(
@@ -103,13 +120,21 @@ class Dictionary:
         *,
         fit_intercept: bool,
         random_state: Any = None,
+        candidates: Index | None = None,
+        by_row: bool = False,
+        compress: bool = True,
         single: bool = False,
     ) -> Dictionary:
-        """Bind the basis to the training rows and add the intercept; ``single`` stores float32 on a device."""
+        """Bind the basis to the training rows, take some of its functions or all, and add the intercept.
+
+        ``single`` stores float32 on a device.
+        """
         if is_elsewhere(X):
-            return cls._build_elsewhere(X, basis, fit_intercept, single)
+            return cls._build_elsewhere(X, basis, fit_intercept, by_row=by_row, compress=compress, single=single)
         functions = None if basis is None else basis.bind(X, random_state=random_state)
-        stand_in = None if functions is None else _compress(functions, X)
+        if functions is not None and candidates is not None:
+            functions = functions.restrict(candidates)
+        stand_in = None if functions is None or not compress else _compress(functions, X)
         if functions is not None and stand_in is not None:
             design = LazyDesign(functions, X) if X.shape[0] * len(functions) <= _RECOMPUTED else stand_in
         else:
@@ -118,28 +143,30 @@ class Dictionary:
                 _check_range(design)
         n, m = design.shape
         if not fit_intercept:
-            return cls(design, functions, basis, m, None, stand_in)
+            return cls(design, functions, basis, m, None, stand_in, by_row)
         with_bias = None if stand_in is None else with_columns(stand_in, np.ones((n, 1)))
         whole = (
             with_bias if with_bias is not None and design is stand_in else design.extend(DenseDesign(np.ones((n, 1))))
         )
-        return cls(whole, functions, basis, m, m, with_bias)
+        return cls(whole, functions, basis, m, m, with_bias, by_row)
 
     @classmethod
-    def _build_elsewhere(cls, X: Any, basis: Basis | None, fit_intercept: bool, single: bool) -> Dictionary:
+    def _build_elsewhere(
+        cls, X: Any, basis: Basis | None, fit_intercept: bool, *, by_row: bool, compress: bool, single: bool
+    ) -> Dictionary:
         """The same on a device."""
         functions, stand_in = None, None
         if basis is None:
             design = as_design(X)
         else:
-            functions, design, stand_in = bind_and_compress(X, basis, _wanted, single=single)
+            functions, design, stand_in = bind_and_compress(X, basis, _wanted if compress else _never, single=single)
         n, m = design.shape
         if stand_in is None:
             _check_range(design)
         elif n * m > _RECOMPUTED:
             design = stand_in
         if not fit_intercept:
-            return cls(design, functions, basis, m, None, stand_in)
+            return cls(design, functions, basis, m, None, stand_in, by_row)
         with_bias = None if stand_in is None else stand_in.with_ones()
         place = Place.of(X)
         ones = ArrayDesign(place.put(np.ones((n, 1))))
@@ -150,11 +177,14 @@ class Dictionary:
             m,
             m,
             with_bias,
+            by_row,
         )
 
-    @property
+    @cached_property
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that are not an exact copy of an earlier one."""
+        if self.distinct is not None:
+            return self.distinct
         if self.stand_in is not None and isinstance(self.functions, KernelFunctions):
             return self._distinct_centres(self.functions)
         return representatives(self.design) == np.arange(self.design.shape[1])
@@ -176,12 +206,21 @@ class Dictionary:
         kinds = [spec["kind"] for spec in self.functions.specifications()]
         return kinds.index(Bias.kind) if Bias.kind in kinds else None
 
+    def centre_rows(self) -> Index | None:
+        """Training row on which each function is centred (-1: none); None where the functions are no such kernels."""
+        if self.functions is None or np.max(self.functions.rows, initial=-1) >= self.design.shape[0]:
+            return None
+        return self.functions.rows
+
     def keep(self, columns: set[int], n_features: int) -> Kept:
         """What is left of the dictionary when only these columns stay."""
         candidates = np.array(sorted(columns - {self.bias}), dtype=np.intp)
         with_bias = self.bias is not None and self.bias in columns
-        order = [*candidates.tolist(), *([self.bias] if with_bias else [])]
         relevance = candidates if self.bias is None else candidates - (candidates > self.bias)
+        if self.by_row and self.functions is not None:
+            by_row = np.argsort(self.functions.rows[relevance], kind="stable")
+            candidates, relevance = candidates[by_row], relevance[by_row]
+        order = [*candidates.tolist(), *([self.bias] if with_bias else [])]
         parts: list[Functions] = []
         if len(relevance):
             functions = self.functions or Linear().bind(np.zeros((1, n_features)))
@@ -212,6 +251,7 @@ class Dictionary:
             self.basis,
             self.n_candidates + len(fresh),
             self.bias,
+            by_row=self.by_row,
         )
 
 
@@ -252,6 +292,10 @@ def _compress(functions: Functions, X: Array) -> CompressedDesign | None:
         return None
     wanted = _wanted(X.shape[0], len(functions))
     return None if wanted is None else compress_kernel(functions, X, *wanted)
+
+
+def _never(n: int, m: int) -> None:
+    """No compression: the solver needs the functions themselves."""
 
 
 def _wanted(n: int, m: int) -> tuple[float, int] | None:

@@ -20,10 +20,14 @@ KERNEL = """
 SETTINGS = """
     fit_intercept : bool
         Let a constant function join the dictionary like any other; regression targets are centred first.
-    solver : {"sequential"} or a solver object
+    solver : {"sequential", "mackay", "em", "variational", "backfitting", "subset"} or a solver object
         A solver object carries its own settings, which win over the estimator's.
-    likelihood : {"gaussian"}
-        Distribution of the targets (regression).
+    support : {"evidence", "conservative"}
+        What a function must show to be kept: that it raises the evidence, q² > s (the papers' rule), or that
+        q²/s > 2 log M, so that fewer than one irrelevant function of M is expected to be kept.
+    likelihood : {"gaussian", "outliers", "student-t", "poisson"}
+        Distribution of the targets (regression): Gaussian noise; the same with a share of outliers anywhere in the
+        range of the targets, or Student's t, both of which weigh the rows; or counts.
     noise_variance : float, optional
         A number fixes the noise variance; None learns it (regression).
     shared_support : bool
@@ -51,7 +55,8 @@ RESULTS = """
     Attributes
     ----------
     relevance_ : ndarray of int
-        The kept functions, sorted; the union over the targets or classes.
+        The kept functions, sorted; the union over the targets or classes.  Where it counts training rows, a row stands
+        as often as it has kept functions (in the order of the dictionary), and -1 stands for a function without a row.
     relevance_vectors_ : ndarray of shape (n_kept, n_features)
         Their centres.
     relevance_functions_ : list of dict
@@ -67,6 +72,10 @@ RESULTS = """
         row, or the joint covariance (softmax), over the finite ``alpha_`` in row order.
     noise_variance_ : float or ndarray
         Noise variance (regression).
+    outlier_probability_ : ndarray
+        Probability of each row to be an outlier (``likelihood="outliers"`` and ``"student-t"``).
+    outlier_share_, degrees_of_freedom_ : float or ndarray
+        What the robust likelihoods learned.
     classes_ : ndarray
         Labels (classification).
     log_marginal_likelihood_ : float
@@ -82,7 +91,14 @@ RESULTS = """
         Proof of convergence, recomputed on the data.
 """
 
-_REGRESSION = ("likelihood", "noise_variance", "noise_variance_", "shared_support")
+_REGRESSION = (
+    "outlier_probability_",
+    "outlier_share_, degrees_of_freedom_",
+    "likelihood",
+    "noise_variance",
+    "noise_variance_",
+    "shared_support",
+)
 _CLASSIFICATION = ("multi_class", "class_weight", "classes_")
 
 

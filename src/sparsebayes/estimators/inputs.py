@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from sparsebayes.basis import Basis, Functions, Linear
@@ -18,20 +17,37 @@ from sparsebayes.estimators.cluster_fits import dictionary_on
 from sparsebayes.estimators.devices import STORAGES, check_arrays, check_new_array, map_elsewhere, to_host
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import resolve_kernel
+from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.summary import Described
+from sparsebayes.estimators.support_report import SupportReport, make_report, name_functions
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_magnitude, check_positive, check_weights, choose, resolve_solver
 from sparsebayes.inference import Solver
+from sparsebayes.inference.support import SUPPORTS, Support, SupportRule
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-class Inputs(Described, BaseEstimator, ABC):
+# What a fit leaves beside its public results.
+_LEARNED = (
+    "_functions",
+    "_posteriors",
+    "_supports",
+    "_rule",
+    "_training",
+    "_kernel",
+    "_scores",
+    "_score_counts",
+)
+
+
+class Inputs(Described, Portable, ABC):
     """Validation of X, and the way from X to functions and back."""
 
     fit_intercept: bool
     solver: str | Solver
+    support: str
     tol: float
     max_iter: int
     random_state: int | np.random.RandomState | None
@@ -40,7 +56,13 @@ class Inputs(Described, BaseEstimator, ABC):
     storage: str
     coef_: Array
     n_features_in_: int
+    relevance_: Index
     _functions: Functions | None
+    # Whether ``relevance_`` counts training rows, and kept functions are in their order.
+    _by_row: ClassVar[bool] = False
+    _posteriors: Any
+    _supports: list[Support]
+    _rule: SupportRule
 
     @abstractmethod
     def _make_basis(self, X: Any, weights: Array) -> Basis | None:
@@ -64,6 +86,7 @@ class Inputs(Described, BaseEstimator, ABC):
         """Settings checked, rows of weight zero dropped, dictionary built: task, dictionary, targets, rows kept."""
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter, integer=True)
+        choose("support", self.support, SUPPORTS)
         solver = resolve_solver(self.solver)
         solver.check()
         given = check_weights(to_host(sample_weight), X.shape[0])
@@ -71,15 +94,27 @@ class Inputs(Described, BaseEstimator, ABC):
         rows = np.flatnonzero(weights > 0)
         if len(rows) < len(weights):
             X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
-        basis = self._make_basis(X, given)
         dictionary = Dictionary.build(
             X,
-            basis,
+            self._make_basis(X, given),
             fit_intercept=self.fit_intercept,
             random_state=self.random_state,
+            candidates=self._candidates(rows),
+            by_row=self._by_row,
+            compress=solver.working_sets,
             single=choose("storage", self.storage, STORAGES) == "float32",
         )
-        task = Task(X, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose)
+        task = Task(
+            X,
+            weights,
+            self.fit_intercept,
+            solver,
+            self.tol,
+            self.max_iter,
+            self.random_state,
+            self.verbose,
+            self.support,
+        )
         return task, dictionary, y, rows
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -88,7 +123,7 @@ class Inputs(Described, BaseEstimator, ABC):
     def _forget(self) -> None:
         """Drop what an earlier fit left, so that a failed fit leaves nothing that could predict."""
         learned = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
-        for name in (*learned, "_functions", "_posteriors"):
+        for name in (*learned, *_LEARNED):
             if name in vars(self):
                 delattr(self, name)
 
@@ -121,6 +156,7 @@ class Inputs(Described, BaseEstimator, ABC):
         check_positive("max_iter", self.max_iter, integer=True)
         solver = resolve_solver(self.solver)
         solver.check()
+        choose("support", self.support, SUPPORTS)
         cluster = Cluster.gather(X, y, numeric)
         self.n_features_in_ = cluster.n_features
         basis = self._make_basis(cluster, np.ones(1)) or Linear()
@@ -128,7 +164,15 @@ class Inputs(Described, BaseEstimator, ABC):
         dictionary = dictionary_on(cluster, functions, basis, self.fit_intercept)
         weights = np.array([float(cluster.n_rows)])
         task = Task(
-            cluster, weights, self.fit_intercept, solver, self.tol, self.max_iter, self.random_state, self.verbose
+            cluster,
+            weights,
+            self.fit_intercept,
+            solver,
+            self.tol,
+            self.max_iter,
+            self.random_state,
+            self.verbose,
+            self.support,
         )
         return cluster, task, dictionary
 
@@ -146,10 +190,30 @@ class Inputs(Described, BaseEstimator, ABC):
         width = self.n_features_in_ + (0 if self._functions is None else len(self._functions))
         return map_elsewhere(X, width, lambda part: work(self._values(part)))
 
+    def _candidates(self, rows: Index) -> Index | None:
+        """Functions of the basis that may be chosen, given the rows of positive weight; None is all."""
+        return None
+
     def _values(self, X: Any) -> Array:
         """Values of the kept functions on new rows."""
         check_is_fitted(self)
         return evaluate_kept(self._functions, self._check_new(X), None)
+
+    @abstractmethod
+    def _output_labels(self) -> list[list[Any]]:
+        """Target or class of every weight of every posterior."""
+
+    def support_report(self) -> SupportReport:
+        """What can be said of each kept function: evidence lost without it, signal-to-noise ratio, sign probability.
+
+        Returns
+        -------
+        SupportReport
+            A table: printable, and a pandas DataFrame by ``to_frame()``.
+        """
+        check_is_fitted(self)
+        names = name_functions(self.relevance_, self.relevance_functions_)
+        return make_report(self._output_labels(), self._posteriors, self._supports, names, self._rule)
 
     def _centres(self, n_kept: int) -> Array:
         """Centres of the kept functions without the intercept, NaN for a function that has none."""
@@ -231,6 +295,7 @@ class KernelInputs(Inputs):
     gamma: str | float
     degree: int
     coef0: float
+    _by_row = True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -257,6 +322,10 @@ class KernelInputs(Inputs):
         if is_elsewhere(X):
             return check_new_array(X, self.n_features_in_)
         return validate_data(self, X, reset=False, dtype=np.float64)
+
+    def _candidates(self, rows: Index) -> Index | None:
+        # Column m of a Gram matrix is the function of row m: without the row there is no function.
+        return rows if self._precomputed else None
 
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
         functions = dictionary.functions

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.basis import Basis
+from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators import cluster_fits
 from sparsebayes.estimators.cluster import is_dask
+from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
-from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
+from sparsebayes.estimators.inputs import DictionaryInputs, KernelInputs
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
 from sparsebayes.estimators.targets import mean_square
+from sparsebayes.estimators.task import Task
+from sparsebayes.estimators.uncertainty import ErrorBars, localised_kernel
 from sparsebayes.estimators.validation import LIKELIHOODS, check_magnitude, check_noise, check_relative_noise, choose
 from sparsebayes.inference import Solver
+from sparsebayes.likelihood import OutlierMixture, StudentT
+from sparsebayes.posterior import TrainingRows, left_out_scores
 
 Array = NDArray[np.float64]
 
 
-class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
+class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
     """What the regressors share; they differ in where their functions come from."""
 
     likelihood: str
@@ -52,17 +56,21 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         check_magnitude("y", matrix)
         noise = check_noise(self.noise_variance, matrix.shape[1])
         check_relative_noise(noise, mean_square(matrix, task.weights))
-        targets = Targets(matrix, noise, self.shared_support)
-        fit = fit_regression(task, targets, dictionary)
+        targets = Targets(matrix, noise, self.shared_support, self.likelihood)
+        fit = (fit_counts if self.likelihood == "poisson" else fit_regression)(task, targets, dictionary)
         self._store(fit, single=y.ndim == 1)
+        self._store_rows(fit, task, matrix, rows, X.shape[0])
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         return self
 
     def _fit_cluster(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit data in partitions: a few passes of exact sums, and the search on this side."""
+        if self.likelihood != "gaussian":
+            raise ValueError(f"likelihood={self.likelihood!r}: Dask collections are fitted with 'gaussian' only")
         cluster, task, dictionary = self._gather(X, y, sample_weight, numeric=True)
         fit = cluster_fits.fit_regression(cluster, task, dictionary, check_noise(self.noise_variance, 1))
         self._store(fit, single=True)
+        self._training = self._kernel = self._scores = self._score_counts = None
         self._store_relevance(fit.dictionary, fit.kept.relevance, np.arange(cluster.n_rows))
         return self
 
@@ -70,10 +78,12 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         self._store_functions(fit.kept)
         self._posteriors = [target.posterior for target in fit.targets]
         self._single = single
+        self._supports, self._rule = [target.support for target in fit.targets], fit.rule
         self.log_marginal_likelihood_ = fit.log_evidence
-        noise = np.array([p.noise_variance for p in self._posteriors])
         covariances = [p.covariance for p in self._posteriors]
-        self.noise_variance_ = float(noise[0]) if single else noise
+        if self.likelihood != "poisson":
+            noise = np.array([p.noise_variance for p in self._gaussian()])
+            self.noise_variance_ = float(noise[0]) if single else noise
         self.sigma_ = covariances[0] if single else covariances
         one = len(fit.statuses) == 1
         self.status_ = fit.statuses[0] if one else fit.statuses
@@ -81,6 +91,39 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         self.history_ = fit.histories[0] if one else fit.histories
         self.n_iter_ = fit.n_iter[0] if one else max(fit.n_iter)
         self._store_weights(fit, single)
+
+    def _store_rows(self, fit: RegressionFit, task: Task, y: Array, rows: NDArray[np.intp], n_rows: int) -> None:
+        """What error bars and outliers need of the training rows."""
+        self._training = self._kernel = self._scores = self._score_counts = None
+        # Rows on a device stay there: conformal error bars are then learned by calibrate().
+        if self.likelihood == "poisson" or is_elsewhere(task.X):
+            return
+        relative = [target.noise.weights if target.noise else np.ones(len(y)) for target in fit.targets]
+        values = fit.dictionary.design.columns(fit.kept.columns)
+        scores = [left_out_scores(p, values, t, w) for p, t, w in zip(self._gaussian(), y.T, relative, strict=True)]
+        self._scores, self._score_counts = np.column_stack(scores), task.weights
+        self._kernel = localised_kernel(fit.dictionary.basis)
+        if self._kernel is not None:
+            weights = task.weights[:, None] * np.column_stack(relative)
+            self._training = TrainingRows(task.X, weights, mean_square(y, task.weights))
+        if self.likelihood != "gaussian":
+            self._store_outliers(fit, rows, n_rows)
+
+    def _store_outliers(self, fit: RegressionFit, rows: NDArray[np.intp], n_rows: int) -> None:
+        """Per row, NaN where its weight is zero."""
+        probability = np.full((n_rows, len(fit.targets)), np.nan)
+        noises = [target.noise for target in fit.targets if target.noise is not None]
+        probability[rows] = np.column_stack([noise.outlier_probability() for noise in noises])
+        self.outlier_probability_ = probability[:, 0] if self._single else probability
+        if self.likelihood == "student-t":
+            degrees = np.array([noise.degrees for noise in noises if isinstance(noise, StudentT)])
+            self.degrees_of_freedom_ = float(degrees[0]) if self._single else degrees
+        else:
+            shares = np.array([1.0 - noise.data_share for noise in noises if isinstance(noise, OutlierMixture)])
+            self.outlier_share_ = float(shares[0]) if self._single else shares
+
+    def _output_labels(self) -> list[list[int]]:
+        return [[k] * len(posterior.mean) for k, posterior in enumerate(self._posteriors)]
 
     def _store_weights(self, fit: RegressionFit, single: bool) -> None:
         """``coef_``, ``intercept_`` and ``alpha_`` over the union of the targets' supports."""
@@ -97,39 +140,6 @@ class _Regressor(RegressorMixin, MultiOutputMixin, Inputs):
         self.alpha_ = alpha[0] if single else alpha
         self.coef_ = coef[0] if single else coef
         self.intercept_ = float(intercept[0]) if single else intercept
-
-    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Predictive mean and, on request, standard deviation.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New inputs.
-        return_std : bool
-            Also return the standard deviation of a new *observation*: the noise is included.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        std : ndarray of the same shape, only with ``return_std=True``
-        """
-        check_is_fitted(self)
-        width = None if self._single else len(self._posteriors)
-        if is_dask(X) and return_std:
-            mean, std = (self._map(X, partial(self._predicted, which=k), width) for k in (0, 1))
-            return mean, std
-        return self._map(X, lambda values: self._predict(values, return_std), width)
-
-    def _predicted(self, values: Array, which: int) -> Array:
-        return self._predict(values, True)[which]
-
-    def _predict(self, values: Array, return_std: bool) -> Array | tuple[Array, Array]:
-        """Predictions from the values of the kept functions."""
-        mean = np.column_stack([p.predict(values) for p in self._posteriors])
-        if not return_std:
-            return mean[:, 0] if self._single else mean
-        std = np.column_stack([p.standard_deviation(values) for p in self._posteriors])
-        return (mean[:, 0], std[:, 0]) if self._single else (mean, std)
 
 
 @document(SETTINGS, RESULTS)
@@ -166,6 +176,7 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         *,
         fit_intercept: bool = True,
         solver: str | Solver = "sequential",
+        support: str = "evidence",
         likelihood: str = "gaussian",
         noise_variance: float | ArrayLike | None = None,
         shared_support: bool = False,
@@ -179,6 +190,7 @@ class SparseBayesRegressor(DictionaryInputs, _Regressor):
         self.basis = basis
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.support = support
         self.likelihood = likelihood
         self.noise_variance = noise_variance
         self.shared_support = shared_support
@@ -218,6 +230,7 @@ class RVR(KernelInputs, _Regressor):
         coef0: float = 0.0,
         fit_intercept: bool = True,
         solver: str | Solver = "sequential",
+        support: str = "evidence",
         likelihood: str = "gaussian",
         noise_variance: float | ArrayLike | None = None,
         shared_support: bool = False,
@@ -234,6 +247,7 @@ class RVR(KernelInputs, _Regressor):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.support = support
         self.likelihood = likelihood
         self.noise_variance = noise_variance
         self.shared_support = shared_support

@@ -78,6 +78,10 @@ class TargetScale:
         constant = np.max(np.abs(y - self.offset), axis=0) <= rounding_level(y)
         return np.where(constant, 0.0, t)
 
+    def constant(self, y: Array) -> bool:
+        """Whether a target does not vary."""
+        return bool(np.any(np.max(np.abs(y - self.offset), axis=0) <= rounding_level(y)))
+
     def part(self, columns: list[int]) -> TargetScale:
         """The map of some of the targets."""
         return TargetScale(self.offset[columns], self.scale[columns])

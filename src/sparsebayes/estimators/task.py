@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes.inference import Record, Settings, Solver, Status
+from sparsebayes.inference.support import SupportRule
 
 Array = NDArray[np.float64]
 
@@ -28,6 +29,7 @@ class Task:
     max_iter: int
     random_state: int | np.random.RandomState | None
     verbose: int
+    support: str = "evidence"
 
     def settings(self, **further: Any) -> Settings:
         """Settings of the loop; a solver's own win over the estimator's."""
@@ -37,6 +39,10 @@ class Task:
             observe=_progress(self.verbose),
             **further,
         )
+
+    def rule(self, eligible: NDArray[np.bool_], n_targets: int = 1) -> SupportRule:
+        """What a function must show to stay."""
+        return SupportRule.named(self.support, int(np.sum(eligible)), n_targets)
 
     def generator(self) -> np.random.Generator:
         """Randomness of the solver."""

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsebayes.inference import SOLVERS, Solver
+from sparsebayes.likelihood import ROBUST
 
 Array = NDArray[np.float64]
 
-LIKELIHOODS = ("gaussian",)
+LIKELIHOODS = ("gaussian", *ROBUST, "poisson")
 
 # S² is a fourth power of the inputs, the noise variance a square of the targets: beyond these powers of ten they
 # overflow, or underflow.

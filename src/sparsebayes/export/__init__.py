@@ -1,4 +1,4 @@
-"""Models on disk: files that are data and never code.
+"""Models elsewhere: files that are data and never code, ONNX graphs, C source, SQL.
 
 >>> import os, tempfile
 >>> from sparsebayes import RVR
@@ -13,7 +13,11 @@
 True
 """
 
+from .csource import to_c
 from .errors import ModelFileError
+from .graph import to_onnx
 from .modelfile import load, save
+from .plan import make_plan
+from .sql import to_sql
 
-__all__ = ["ModelFileError", "load", "save"]
+__all__ = ["ModelFileError", "load", "make_plan", "save", "to_c", "to_onnx", "to_sql"]

@@ -20,20 +20,31 @@ from sklearn.base import BaseEstimator
 from sparsebayes import inference
 from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specifications
 from sparsebayes.basis.base import _KINDS, Joined
-from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.inference import Certificate, Record, Status
-from sparsebayes.posterior import ClassPosterior, GaussianPosterior
+from sparsebayes.inference.support import Support, SupportRule
+from sparsebayes.posterior import ClassPosterior, GaussianPosterior, PoissonPosterior, TrainingRows
 
 from .arrays import decode_array, encode_array
 from .errors import ModelFileError
 
 ESTIMATORS: dict[str, type[BaseEstimator]] = {
-    cls.__name__: cls for cls in (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier)
+    cls.__name__: cls for cls in (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier, ARDRegression)
 }
 SOLVERS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in inference.SOLVERS.values()}
 ENUMS: dict[str, type[Enum]] = {cls.__name__: cls for cls in (Status,)}
 DATACLASSES: dict[str, type[Any]] = {
-    cls.__name__: cls for cls in (Record, Certificate, GaussianPosterior, ClassPosterior)
+    cls.__name__: cls
+    for cls in (
+        Record,
+        Certificate,
+        GaussianPosterior,
+        ClassPosterior,
+        PoissonPosterior,
+        Support,
+        SupportRule,
+        TrainingRows,
+    )
 }
 
 # Keys of a dict; class weights, for one, are by label.

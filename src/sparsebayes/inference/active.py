@@ -121,11 +121,6 @@ class ActiveSet(Active):
         return float(np.sum(self._residual**2)) + self.problem.unexplained
 
     @property
-    def well_determined(self) -> Array:
-        r""":math:`\gamma_j = 1 - \alpha_j\Sigma_{jj}`."""
-        return 1.0 - self.alpha * np.diagonal(self.covariance)
-
-    @property
     def residual_sumsq(self) -> float:
         r""":math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets."""
         return self.rest + float(np.sum((self.z - self.R @ self.mean) ** 2))
@@ -224,13 +219,14 @@ class ActiveSet(Active):
         if i not in self.indices:
             trial = self.copy()
             trial._append(i, alpha)
-            return trial.evidence(trial.posterior()) - self.evidence()
+            return trial.evidence(trial.posterior()) - self.evidence() - self.problem.inclusion_cost
         j = self.indices.index(i)
         others = np.arange(self.size) != j
         stays = others | np.isfinite(alpha)
         changed = np.where(others, self.alpha, alpha)[stays]
         post = SmallPosterior.solve(self.R[:, stays], self.z, self.rest, changed, self.beta)
-        return self.evidence(post, changed) - self.evidence()
+        spared = self.problem.inclusion_cost * (self.size - len(changed))
+        return self.evidence(post, changed) - self.evidence() + spared
 
     @property
     def fragile(self) -> bool:
@@ -329,13 +325,25 @@ class ActiveSet(Active):
             self._drop(np.flatnonzero(~stays).tolist())
         self.set_hyperparameters(alpha, beta, post)
 
+    def moved(self, alpha: Array, beta: float) -> ActiveSet:
+        """A copy at other hyperparameters."""
+        twin = self.copy()
+        twin.set_hyperparameters(alpha, beta)
+        return twin
+
+    def restricted(self, stays: NDArray[np.bool_]) -> ActiveSet:
+        """A copy with some of its functions only."""
+        twin = self.copy()
+        twin.restrict(stays, self.alpha[stays], self.beta)
+        return twin
+
     def sweep(self, tol: float) -> int:
         """Re-estimate together all precisions that gain; none if that gains less than the best of them alone.
 
         Over the active set s and q follow from the posterior, so this costs one small factorisation.
         """
         s, q2 = self.leave_one_out()
-        best, gain = best_moves(self.alpha, s, q2, self.problem.n_targets)
+        best, gain = best_moves(self.alpha, s, q2, self.problem.n_targets, self.problem.inclusion_cost)
         changed = (gain > tol) & np.isfinite(best)
         if np.sum(changed) < 2:
             return 0

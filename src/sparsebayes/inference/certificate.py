@@ -8,6 +8,8 @@ import numpy as np
 
 from sparsebayes.design import CompressedDesign
 from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.dual import DualActive
+from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.noise import NoiseProfile, noise_floor
 from sparsebayes.inference.sequential import score, verify
@@ -78,14 +80,20 @@ class Certificate:
 
 
 def certify(
-    active: Active, *, learn_noise: bool, tol: float, start: int, refused: frozenset[int] = frozenset()
+    active: Active,
+    *,
+    learn_noise: bool,
+    tol: float,
+    start: int,
+    refused: frozenset[int] = frozenset(),
+    hyperpriors: Hyperpriors = FLAT,
 ) -> Certificate:
     """Certify a model that was just recomputed on the data.
 
     Functions in ``refused`` were tried on this very model and did not raise the objective, whatever their score says.
     """
     found = active.statistics()
-    scores = score(active, found)
+    scores = score(active, found, hyperpriors)
     scores.gain[list(refused)] = 0.0
     promised = scores.gain > tol
     verify(active, scores, tol)
@@ -99,10 +107,10 @@ def certify(
     with np.errstate(invalid="ignore", divide="ignore"):
         shift = np.where(inside, np.abs(np.log(scores.best) - np.log(scores.alpha)), -1.0)
     kept = int(np.argmax(shift)) if active.size else -1
-    gradient, noise_gain, degenerate = _noise(active) if learn_noise else (0.0, 0.0, False)
+    gradient, noise_gain, degenerate = _noise(active, hyperpriors) if learn_noise else (0.0, 0.0, False)
     return Certificate(
         log_evidence=log_evidence,
-        objective=log_evidence,
+        objective=log_evidence + active.log_prior() + hyperpriors.log_prior(active, noise=learn_noise),
         excluded_theta=float(theta[excluded]) if excluded >= 0 else -1.0,
         excluded_function=excluded,
         excluded_gain=float(np.max(scores.gain[~inside], initial=0.0)),
@@ -124,11 +132,12 @@ def _compression_error(active: Active) -> float:
     return design.error if isinstance(design, CompressedDesign) else 0.0
 
 
-def _noise(active: Active) -> tuple[float, float, bool]:
+def _noise(active: Active, hyperpriors: Hyperpriors) -> tuple[float, float, bool]:
     """Gradient and gain of the noise, and whether the data determine it at all."""
-    if not isinstance(active, ActiveSet):
+    if not isinstance(active, ActiveSet | DualActive):
         raise TypeError("only a Gaussian likelihood has a noise level")
-    profile, here = NoiseProfile.of(active), float(np.log(active.beta))
+    profile = NoiseProfile.of(active, hyperpriors.c, hyperpriors.noise_rate(active))
+    here = float(np.log(active.beta))
     _, best = profile.maximum(here, -float(np.log(noise_floor(active))))
     left = active.problem.n_effective - float(np.sum(active.well_determined))
     degenerate = 1.0 / active.beta <= 1.01 * noise_floor(active) or left < _DEGENERATE * active.problem.n_effective

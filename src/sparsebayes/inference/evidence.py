@@ -81,12 +81,21 @@ def best_alpha(s: Array, q2: Array) -> Array:
         return np.where(theta > 0.0, s * (s / theta), np.inf)
 
 
-def best_moves(alpha: Array, s: Array, q2: Array, n_targets: int) -> tuple[Array, Array]:
-    """Best precisions, and what each alone would gain from the present ones."""
+def best_moves(alpha: Array, s: Array, q2: Array, n_targets: int, cost: float = 0.0) -> tuple[Array, Array]:
+    """Best precisions, and what each alone would gain from the present ones, a function in the model costing ``cost``.
+
+    A function that brings less than it costs is best left out.
+    """
+
+    def worth(alpha: Array) -> Array:
+        return n_targets * contribution(alpha, s, q2) - np.where(np.isfinite(alpha), cost, 0.0)
+
     best = best_alpha(s, q2)
     # A precision below the range of numbers is none that could be moved to.
     best = np.where(best > 0.0, best, alpha)
-    return best, n_targets * (contribution(best, s, q2) - contribution(alpha, s, q2))
+    if cost > 0.0:
+        best = np.where(worth(best) > 0.0, best, np.inf)
+    return best, worth(best) - worth(alpha)
 
 
 def leave_one_out(alpha: Array, variance: Array, mean: Array, S: Array, Q: Array) -> tuple[Array, Array]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sparsebayes.inference.evidence import Array, Statistics
 
 
@@ -43,6 +46,23 @@ class Active(ABC):
         """Number of functions in the model."""
         return len(self.indices)
 
+    @property
+    def variance(self) -> Array:
+        r"""Posterior variances :math:`\Sigma_{jj}` of the weights."""
+        return np.diagonal(self.covariance)
+
+    @property
+    def well_determined(self) -> Array:
+        r""":math:`\gamma_j = 1 - \alpha_j\Sigma_{jj}`."""
+        return 1.0 - self.alpha * self.variance
+
+    def squared_mean(self) -> Array:
+        r""":math:`m_j` such that :math:`\partial\mathcal L/\partial\log\alpha_j = \tfrac T2(\gamma_j-\alpha_jm_j)`.
+
+        That is :math:`\mu_j^2` (the mean over T targets) wherever the evidence is exact.
+        """
+        return np.mean(self.mean.reshape(self.size, -1) ** 2, axis=1)
+
     def doubtful(self, i: int) -> bool:
         """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
         return False
@@ -55,17 +75,25 @@ class Active(ABC):
     def evidence(self) -> float:
         """Log evidence."""
 
+    def log_prior(self) -> float:
+        """Log prior of the support, up to a constant: every function costs the same."""
+        return -self.problem.inclusion_cost * self.size
+
+    def objective(self) -> float:
+        """What is maximised: log evidence and log prior."""
+        return self.evidence() + self.log_prior()
+
     @abstractmethod
     def statistics(self) -> Statistics:
         """Statistics of all functions."""
 
-    @abstractmethod
     def statistics_outside(self) -> Statistics:
         """Statistics of all functions of the problem of which the present one is a part."""
+        return self.statistics()
 
-    @abstractmethod
     def extend(self, problem: Any) -> None:
         """Continue on a larger dictionary whose first columns are the present ones."""
+        raise TypeError(f"{type(self).__name__} holds the whole dictionary")
 
     @abstractmethod
     def leave_one_out(self) -> tuple[Array, Array]:
@@ -104,11 +132,19 @@ class Active(ABC):
         return False
 
     @abstractmethod
+    def moved(self, alpha: Array, beta: float) -> Self:
+        """A copy with all precisions, and the noise, changed together."""
+
+    @abstractmethod
+    def restricted(self, stays: NDArray[np.bool_]) -> Self:
+        """A copy with some of its functions only."""
+
+    @abstractmethod
     def maintain(self) -> None:
         """Keep rounding at bay."""
 
     @abstractmethod
-    def recompute(self) -> Self:
+    def recompute(self) -> Active:
         """The same model, computed from nothing but the data."""
 
     @abstractmethod

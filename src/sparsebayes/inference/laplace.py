@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from sparsebayes.design import Design
@@ -175,6 +176,7 @@ class LaplaceActive(Active):
         start = np.append(self.mean, 0.0)
         found = self.statistics()
         slope = 0.5 * float(found.q2[i] - found.s[i])
+        at_least += self.problem.inclusion_cost
         for factor in _WEAKER:
             if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least):
                 return True
@@ -183,9 +185,10 @@ class LaplaceActive(Active):
         return False
 
     def add_together(self, functions: list[int], alpha: Array) -> bool:
-        """Add several functions at once, if that raises the evidence."""
+        """Add several functions at once, if that raises the objective."""
         start = np.append(self.mean, np.zeros(len(functions)))
-        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start)
+        costs = len(functions) * self.problem.inclusion_cost
+        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start, costs)
 
     def relax(self, tol: float) -> int:
         """Move all precisions towards the maxima of their predicted gains, as long as that gains more than ``tol``.
@@ -216,7 +219,8 @@ class LaplaceActive(Active):
 
     def delete(self, j: int) -> bool:
         """Take the j-th function out."""
-        return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j))
+        spared = -self.problem.inclusion_cost
+        return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j), spared)
 
     def sweep(self, tol: float) -> int:
         r"""Climb over all :math:`\log\alpha` together, by a quasi-Newton method on the exact gradient.
@@ -248,10 +252,24 @@ class LaplaceActive(Active):
         alpha = np.exp(found.x)
         return changed if changed and self._try(self._columns, alpha, trial.mean) else 0
 
+    def squared_mean(self) -> Array:
+        r""":math:`w_j^2 - w_j(\Sigma c)_j`, so that the slope of the evidence is exact although its mode moves."""
+        return self.mean**2 - self.mean * (self.covariance @ self._bend)
+
+    def moved(self, alpha: Array, beta: float) -> LaplaceActive:
+        """A copy at other precisions; there is no noise level."""
+        return self._at(np.log(alpha))
+
+    def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
+        """A copy with some of its functions only."""
+        other, keep = self.copy(), np.flatnonzero(stays)
+        columns = ActiveColumns(self.problem, [self.indices[k] for k in keep], self._columns.values[:, keep])
+        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self.mean[keep]))
+        return other
+
     def gradient(self) -> Array:
         r"""Derivative of the evidence with respect to :math:`\log\alpha` of the functions in the model."""
-        spread = np.diagonal(self.covariance) + self.mean**2 - self.mean * (self.covariance @ self._bend)
-        return 0.5 * (1.0 - self.alpha * spread)
+        return 0.5 * (1.0 - self.alpha * (self.variance + self.squared_mean()))
 
     def maintain(self) -> None:
         """Nothing drifts here: every accepted move was computed from the data."""

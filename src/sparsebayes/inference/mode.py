@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ class LaplaceProblem:
         Column of the constant function.
     stand_in : CompressedDesign, optional
         A design of low rank that may stand in for ``design`` while the search goes on.
+    inclusion_cost : float
+        Log prior odds against a function, in nats.
     parent, members : LaplaceProblem, ndarray of int, optional
         The problem of which this is a part, and its columns there.
     """
@@ -46,6 +49,7 @@ class LaplaceProblem:
     candidates: NDArray[np.bool_]
     bias: int | None = None
     stand_in: CompressedDesign | None = None
+    inclusion_cost: float = 0.0
     parent: LaplaceProblem | None = None
     members: Index | None = None
 
@@ -68,6 +72,25 @@ class LaplaceProblem:
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that may enter the model."""
         return np.tile(self.candidates, self.n_outputs)
+
+    @property
+    def mean_square(self) -> float:
+        """One: outputs are log-odds, which have a scale of their own."""
+        return 1.0
+
+    @property
+    def n_effective(self) -> float:
+        """Total curvature of one output where all outputs are zero: what ``sqnorms`` are to be divided by."""
+        return float(np.sum(self._flat_curvature))
+
+    @cached_property
+    def sqnorms(self) -> Array:
+        """Squared norms of the functions, weighted by the curvature where all outputs are zero."""
+        return np.tile(self.design.sqnorms(self._flat_curvature), self.n_outputs)
+
+    @cached_property
+    def _flat_curvature(self) -> Array:
+        return self.likelihood.curvature(np.zeros(self.likelihood.shape))[:, 0, 0].copy()
 
     def restrict(self, members: Index) -> LaplaceProblem:
         """The problem of a part of the columns, held in memory."""

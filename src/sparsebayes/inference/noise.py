@@ -21,7 +21,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.dual import DualActive
 from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.interface import Active
 
 # Below this fraction of the targets' mean square the noise is not distinguishable from rounding error in the
 # residuals, so neither is its estimate.
@@ -39,14 +41,18 @@ class NoiseProfile:
     rest: float
 
     @classmethod
-    def of(cls, active: ActiveSet) -> NoiseProfile:
-        """Spectrum of the present model."""
+    def of(cls, active: ActiveSet | DualActive, shape: float = 0.0, rate: float = 0.0) -> NoiseProfile:
+        r"""Spectrum of the present model.
+
+        A Gamma(shape, rate) prior on :math:`\beta` is so many more observations with so much more squared error.
+        """
         scaled = active.R / np.sqrt(active.alpha)
         left, d, _ = np.linalg.svd(scaled)
+        d = np.append(d, np.zeros(len(left) - len(d)))  # directions of the basis that no function has
         z2 = np.sum((left.T @ active.z) ** 2, axis=1)
-        d2 = np.zeros(len(z2))
-        d2[: len(d)] = d**2
-        return cls(active.problem.n_effective, active.problem.n_targets, d2, z2, active.rest)
+        problem = active.problem
+        n = problem.n_effective + 2.0 * shape / problem.n_targets
+        return cls(n, problem.n_targets, d**2, z2, active.rest + 2.0 * rate)
 
     def evidence(self, log_beta: float) -> float:
         """Log evidence at this noise."""
@@ -76,7 +82,7 @@ class NoiseProfile:
         return (best, value) if value >= here else (log_beta, here)
 
 
-def noise_floor(active: ActiveSet) -> float:
+def noise_floor(active: Active) -> float:
     """Smallest noise variance that the targets can support numerically."""
     return FLOOR * active.problem.mean_square
 

@@ -43,6 +43,11 @@ class Problem(Protocol):
         ...
 
     @property
+    def inclusion_cost(self) -> float:
+        """Log prior odds against a function, in nats; zero leaves the support to the evidence alone."""
+        ...
+
+    @property
     def sqnorms(self) -> Array:
         r"""Squared norms :math:`\phi_m^\top\mathbf W\phi_m`."""
         ...
@@ -75,6 +80,16 @@ class Problem(Protocol):
     @property
     def parent(self) -> Problem | None:
         """The problem of which this is a part or a compression, if it is one."""
+        ...
+
+    @property
+    def rows(self) -> Index:
+        """Row on which each function is centred, -1 where there is none."""
+        ...
+
+    @property
+    def row_scale(self) -> Array:
+        r"""What whitening multiplies each row by, :math:`\mathbf W^{1/2}`."""
         ...
 
     def lift(self, indices: list[int]) -> list[int]:
@@ -111,6 +126,13 @@ class GaussianProblem:
         Index of the constant function.
     stand_in : CompressedDesign, optional
         A design of low rank that may stand in for ``design`` while the search goes on.
+    centres : ndarray of int, optional
+        Row on which each of the first functions is centred, -1 where there is none.
+    inclusion_cost : float
+        Log prior odds against a function, in nats.
+    n_observations : float, optional
+        Number of observations in the sense of the evidence, where it is not the sum of the weights: a row whose noise
+        is known to be larger weighs less and is still one observation.
     """
 
     def __init__(
@@ -121,16 +143,21 @@ class GaussianProblem:
         eligible: NDArray[np.bool_],
         bias: int | None = None,
         stand_in: CompressedDesign | None = None,
+        centres: Index | None = None,
+        inclusion_cost: float = 0.0,
+        n_observations: float | None = None,
     ) -> None:
         self.design = design
         self.targets = targets
         self.weights = weights
         self.bias = bias
         self.stand_in = stand_in
+        self.centres = centres
+        self.inclusion_cost = inclusion_cost
         self.parent: Problem | None = None
         self.members: Index | None = None
         self.unexplained = 0.0
-        self.n_effective = float(np.sum(weights))
+        self.n_effective = float(np.sum(weights)) if n_observations is None else n_observations
         self._candidates = eligible
         self._root = np.sqrt(weights)[:, None]
         self.target = self._root * targets
@@ -169,6 +196,19 @@ class GaussianProblem:
         """Functions that may enter: not zero, and not a copy of an earlier one."""
         return self._candidates & (self.sqnorms > 0.0)
 
+    @property
+    def rows(self) -> Index:
+        """Row on which each function is centred, -1 where there is none."""
+        rows = np.full(self.n_functions, -1, dtype=np.intp)
+        if self.centres is not None:
+            rows[: len(self.centres)] = self.centres
+        return rows
+
+    @property
+    def row_scale(self) -> Array:
+        """Square roots of the sample weights."""
+        return self._root[:, 0]
+
     def columns(self, idx: Index) -> Array:
         """Whitened columns."""
         return self._root * self.design.columns(idx)
@@ -193,6 +233,21 @@ class GaussianProblem:
         if self._sqnorms is None:
             self.correlate(np.zeros((len(self._root), 0)))
 
+    def priced(self, inclusion_cost: float) -> GaussianProblem:
+        """The same problem with another cost of a function."""
+        return self._variant(self.weights, inclusion_cost, self.n_effective)
+
+    def weighted(self, weights: Array, n_observations: float) -> GaussianProblem:
+        """The same problem with other row weights, which stand for this many observations."""
+        return self._variant(weights, self.inclusion_cost, n_observations)
+
+    def _variant(self, weights: Array, cost: float, n: float) -> GaussianProblem:
+        variant = GaussianProblem(
+            self.design, self.targets, weights, self._candidates, self.bias, self.stand_in, self.centres, cost, n
+        )
+        variant.unexplained = self.unexplained
+        return variant
+
     # -- smaller problems with the same answer -------------------------------------------------------------
 
     def restrict(self, members: Index) -> GaussianProblem:
@@ -211,7 +266,7 @@ class GaussianProblem:
         bias = np.flatnonzero(members == self.bias)
         place = int(bias[0]) if len(bias) else None
         part = GaussianProblem(DenseDesign(values), self.targets, self.weights, self.eligible[members], place)
-        part.parent, part.members = self, members
+        part.parent, part.members, part.inclusion_cost = self, members, self.inclusion_cost
         part.unexplained, part.n_effective = self.unexplained, self.n_effective
         part._sqnorms, part._projection = self.sqnorms[members], self.projection[members]
         return part
@@ -234,7 +289,7 @@ class GaussianProblem:
         )
         # Where the design is the compression itself nothing was lost, and there is nothing to go back to.
         small.parent = None if self.design is self.stand_in else self
-        small.n_effective = self.n_effective
+        small.n_effective, small.inclusion_cost = self.n_effective, self.inclusion_cost
         small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
         return small
 

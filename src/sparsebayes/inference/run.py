@@ -40,6 +40,8 @@ class Settings:
         ``grow(kept, rng)`` gives the problem with generated functions added to its dictionary.
     observe : callable, optional
         Called with every record.
+    begin : ActiveSet, optional
+        Model of a nearby problem with the same functions: the search begins there, and there alone.
     """
 
     tol: float
@@ -47,6 +49,7 @@ class Settings:
     noise_variance: float | None = None
     grow: Callable[[list[int], np.random.Generator], Problem] | None = None
     observe: Callable[[Record], None] | None = None
+    begin: ActiveSet | None = None
 
 
 @dataclass(frozen=True)
@@ -118,17 +121,21 @@ class _Run:
             status = self._search()
         certificate = self._certify(status)
         state = self.best.state
-        status = _judge(state, status, certificate)
+        status = _judge(state, status, certificate, self.solver.ends)
         return Result(state.active, status, certificate, self.history, self.best.n_iter)
 
     def _begin(self, problem: Problem | LaplaceProblem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
-        small = working_problem(problem)
+        small = working_problem(problem) if self.solver.working_sets else problem
         if isinstance(small, LaplaceProblem):
             return LaplaceActive(small), False, Status.CONVERGED
         fixed, scale = self.settings.noise_variance, small.mean_square
         if scale == 0.0:
             return ActiveSet(small, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
+        near = self.settings.begin
+        if near is not None and not isinstance(problem, LaplaceProblem):
+            beta = near.beta if fixed is None else 1.0 / fixed
+            return ActiveSet.from_model(problem, near.indices, near.alpha, beta), fixed is None, Status.CONVERGED
         return ActiveSet(small, 1.0 / (fixed or FIRST_NOISE * scale)), fixed is None, Status.CONVERGED
 
     # -- starts --------------------------------------------------------------------------------------------
@@ -136,9 +143,10 @@ class _Run:
     def _search(self) -> Status:
         try:
             self._climb(self.best)
-            if self.best.state.learn_noise:
+            if self.best.state.learn_noise and self.settings.begin is None:
                 number = self._lower_noise_starts()
-                if number is not None:
+                if number is not None or self.best.state.active.problem.inclusion_cost > 0.0:
+                    number = number or len(self.solver.further_starts)
                     self._fresh_start(number + 1)
                     self._full_start(number + 2)
         except _Stopped as stop:
@@ -154,7 +162,7 @@ class _Run:
             level = fraction * state.active.problem.mean_square
             if level * state.active.beta >= 1.0:
                 continue  # the noise found is already lower than this start would hold it
-            watch = Watch(state.evidence)
+            watch = Watch(state.objective)
             trial = _Start(number, hold(state, level))
             self._climb(trial, watch.over)
             if watch.abandoned:
@@ -166,11 +174,14 @@ class _Run:
     def _fresh_start(self, number: int) -> None:
         """Begin once more from nothing, while that costs little."""
         state, fraction = self.best.state, self.solver.fresh_start
-        limit = SizeLimit(state.active.size)
-        if fraction is None or not limit.worth_it:
+        if fraction is None:
             return
         problem = state.active.problem
-        empty = ActiveSet(problem, 1.0 / (fraction * problem.mean_square))
+        level = fraction * problem.mean_square
+        limit = SizeLimit.beside(state.gaussian, level)
+        if not limit.worth_it:
+            return
+        empty = ActiveSet(problem, 1.0 / level)
         trial = _Start(number, self.solver.init(empty, False, state.rng))
         self._climb(trial, limit.over)
         self._release(trial)
@@ -188,12 +199,14 @@ class _Run:
         """Free the noise of a held start, climb on, and keep the result if it is the best so far."""
         trial.state.learn_noise = True
         self._climb(trial)
-        if trial.state.evidence > self.best.state.evidence:
+        if trial.state.objective > self.best.state.objective:
             self.best = trial
 
     def _certify(self, status: Status) -> Certificate:
         """Certify on the data; where rounding had hidden a move, make it and certify again."""
         certificate = self._recompute()
+        if self.solver.ends is not Status.STALLED:  # the search was for something else than the evidence
+            return certificate
         for _ in range(_CERTIFICATION_ROUNDS):
             if certificate.converged or status is not Status.CONVERGED:
                 break
@@ -209,7 +222,7 @@ class _Run:
     def _recompute(self) -> Certificate:
         """Compute the best model anew from the data."""
         state = self.best.state
-        state.active = state.active.recompute()
+        state.active = self.solver.model(state)
         state.evidence = state.active.evidence()
         return certify(
             state.active,
@@ -217,6 +230,7 @@ class _Run:
             tol=self.settings.tol,
             start=self.best.number,
             refused=frozenset(state.refused if state.active.approximate else ()),
+            hyperpriors=self.solver.hyperpriors,
         )
 
     # -- the loop ------------------------------------------------------------------------------------------
@@ -272,23 +286,25 @@ class _Run:
             function=info.function,
             n_moves=info.n_moves,
             evidence=state.evidence,
-            objective=state.evidence,
-            n_active=state.active.size,
-            noise_variance=1.0 / state.active.beta,
+            objective=state.objective + self.solver.hyperpriors.log_prior(state.active, noise=state.learn_noise),
+            n_active=state.n_active,
+            noise_variance=state.noise_variance,
         )
         self.history.append(record)
         if self.settings.observe is not None:
             self.settings.observe(record)
-        if self.solver.callback is not None and self.solver.callback(record, state.active):
+        if self.solver.callback is not None and self.solver.callback(record, self.solver.shown(state)):
             raise _Stopped(Status.INTERRUPTED, start.number)
 
 
-def _judge(state: State, status: Status, certificate: Certificate) -> Status:
+def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:
     """Status of a search that ended by itself: convergence is claimed only where the certificate proves it."""
     if status is not Status.CONVERGED:
         return status
     if not certificate.converged:
-        return Status.STALLED
-    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.gaussian):
+        return ends
+    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.active):
         return Status.NOISE_FLOOR
+    if certificate.noise_degenerate:
+        return Status.NOISE_UNDETERMINED
     return status if state.active.size else Status.EMPTY

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution
+from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.noise import maximise_noise, noise_floor, reestimate_noise
 from sparsebayes.inference.settling import settle
-from sparsebayes.inference.solver import REFUSED, Info, Solver, State
+from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
@@ -63,10 +64,13 @@ class Scores:
         return self.in_model != np.isfinite(self.best)
 
 
-def score(active: Active, found: Statistics | None = None) -> Scores:
+def score(active: Active, found: Statistics | None = None, hyperpriors: Hyperpriors = FLAT) -> Scores:
     """Gain of the best move of every function (T&F eqs 18, 20, 21); candidates that may not enter gain nothing."""
     found = active.statistics() if found is None else found
-    best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets)
+    if hyperpriors.flat:
+        best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets, active.problem.inclusion_cost)
+    else:
+        best, gain = hyperpriors.best_moves(active, found.alpha, found.s, found.q2)
     return Scores(found.alpha, best, np.where(found.movable, gain, 0.0))
 
 
@@ -75,10 +79,6 @@ def verify(active: Active, scores: Scores, tol: float) -> None:
     for i in np.flatnonzero(scores.gain > tol).tolist():
         if active.doubtful(i):
             scores.gain[i] = max(0.0, active.measured_gain(i, float(scores.best[i])))
-
-
-def _is_number(value: object, kind: type = Real) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
 class Sequential(Solver):
@@ -143,6 +143,8 @@ class Sequential(Solver):
         self.random_state = random_state
         self.callback = callback
 
+    working_sets = True
+
     # -- the solver contract -------------------------------------------------------------------------------
 
     @property
@@ -172,7 +174,7 @@ class Sequential(Solver):
         fractions = self.noise_fractions if isinstance(self.noise_fractions, tuple | list) else (self.noise_fractions,)
         for fraction in (*fractions, *(() if self.noise_fresh is None else (self.noise_fresh,))):
             if (
-                not _is_number(fraction)
+                not is_number(fraction)
                 or not 0.0 < fraction < 1.0
                 or not isinstance(self.noise_fractions, tuple | list)
             ):
@@ -180,16 +182,13 @@ class Sequential(Solver):
                     f"noise_fractions={self.noise_fractions!r}, noise_fresh={self.noise_fresh!r}: expected a tuple of "
                     "numbers, and a number or None, between 0 and 1"
                 )
-        for name in ("noise_every", "rounds", "max_iter"):
+        for name in ("noise_every", "rounds"):
             value = getattr(self, name)
-            if not (name == "max_iter" and value is None) and not (_is_number(value, Integral) and value >= 1):
+            if not (is_number(value, Integral) and value >= 1):
                 raise ValueError(f"{name}={value!r}: expected a positive integer")
-        if self.tol is not None and not (_is_number(self.tol) and 0.0 < self.tol < np.inf):
-            raise ValueError(f"tol={self.tol!r}: expected a positive, finite number")
-        for name in ("callback", "candidates"):
-            value = getattr(self, name)
-            if value is not None and not callable(value):
-                raise ValueError(f"{name}={value!r}: expected a callable or None")
+        if self.candidates is not None and not callable(self.candidates):
+            raise ValueError(f"candidates={self.candidates!r}: expected a callable or None")
+        self.check_stopping()
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
         """Begin from these functions, usually none."""
@@ -355,7 +354,7 @@ class Sequential(Solver):
         """
         active = state.active
         s, q2 = active.leave_one_out()
-        brings = contribution(active.alpha, s, q2)
+        brings = contribution(active.alpha, s, q2) - active.problem.inclusion_cost
         for j in np.argsort(brings):
             i = active.indices[j]
             if brings[j] < _DOUBTFUL and i not in state.refused:
@@ -373,10 +372,10 @@ class Sequential(Solver):
         return None
 
     def _done(self, state: State, kind: str, function: int = -1, n_moves: int = 0, *, settled: bool = False) -> Info:
-        before, state.evidence = state.evidence, state.active.evidence()
+        before, state.evidence = state.objective, state.active.evidence()
         state.since_noise += n_moves
         state.stale |= state.refused
         state.refused.clear()
         state.settled = settled
         state.swept &= settled
-        return Info(kind, function, n_moves, state.evidence - before)
+        return Info(kind, function, n_moves, state.objective - before)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.evidence import Array, best_alpha
+from sparsebayes.inference.evidence import Array, best_moves
 from sparsebayes.inference.small import SmallPosterior, joint_newton
 
 # Steps of one joint settling at most.
@@ -21,7 +21,7 @@ _STEPS = 60
 def settle(active: ActiveSet, tol: float, beta_limit: float | None = None) -> int:
     """Move all precisions, and the noise up to a limit where one is given, to their joint maximum.
 
-    Functions without relevance leave on the way.  Every step is kept only if the evidence does not fall.
+    Functions without relevance leave on the way.  Every step is kept only if the objective does not fall.
 
     Returns
     -------
@@ -56,7 +56,7 @@ class _Settling:
     def _at(self, stays: NDArray[np.bool_], alpha: Array, beta: float) -> tuple[SmallPosterior, float]:
         active = self.active
         post = SmallPosterior.solve(active.R[:, stays], active.z, active.rest, alpha, beta)
-        return post, active.evidence(post, alpha, beta)
+        return post, active.evidence(post, alpha, beta) - active.problem.inclusion_cost * len(alpha)
 
     def _accept(self, stays: NDArray[np.bool_], alpha: Array, beta: float) -> bool:
         post, level = self._at(stays, alpha, beta)
@@ -78,7 +78,9 @@ class _Settling:
     def _best(self) -> Array:
         variance = np.diagonal(self.post.covariance)
         s = np.maximum(1.0 - self.alpha * variance, 0.0) / variance
-        return best_alpha(s, np.mean((self.post.mean / variance[:, None]) ** 2, axis=1))
+        q2 = np.mean((self.post.mean / variance[:, None]) ** 2, axis=1)
+        problem = self.active.problem
+        return best_moves(self.alpha, s, q2, problem.n_targets, problem.inclusion_cost)[0]
 
     def _leave(self, best: Array) -> bool:
         """Let go of what has no relevance: all of it at once, or else the one that matters least."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.status import Status
 
 REFUSED = "refused"
 
@@ -54,9 +57,29 @@ class State:
             raise TypeError("only a Gaussian likelihood has a noise level")
         return self.active
 
+    @property
+    def objective(self) -> float:
+        """What the solver maximises, at this state."""
+        return self.evidence + self.active.log_prior()
+
+    @property
+    def n_active(self) -> int:
+        """Functions in the model."""
+        return self.active.size
+
+    @property
+    def noise_variance(self) -> float:
+        """Noise variance; 1 where the likelihood has none."""
+        return 1.0 / self.active.beta
+
     def copy(self) -> State:
         """Independent copy on the same problem."""
         return replace(self, active=self.active.copy(), refused=set(self.refused), stale=set(self.stale))
+
+
+def is_number(value: object, kind: type = Real) -> bool:
+    """Whether this is a number of the kind, and not a truth value."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
 class Solver(BaseEstimator, ABC):
@@ -72,6 +95,8 @@ class Solver(BaseEstimator, ABC):
     callback: Callable[..., bool | None] | None = None
     candidates: Callable[..., Any] | None = None
     rounds: int = 0
+    # Whether the search may go on in a part of a large dictionary that is widened until nothing outside it gains.
+    working_sets: bool = False
     initialisation: str = "projection"
 
     @property
@@ -89,13 +114,40 @@ class Solver(BaseEstimator, ABC):
         """Whether to begin once more from the whole dictionary, where that is small."""
         return False
 
+    @property
+    def hyperpriors(self) -> Hyperpriors:
+        """Priors on the precisions and the noise; the objective is the evidence plus their logarithm."""
+        return FLAT
+
+    @property
+    def ends(self) -> Status:
+        """What it means that the search ended by itself where single moves would still raise the evidence."""
+        return Status.STALLED
+
     @abstractmethod
     def check(self) -> None:
         """Raise where a setting is out of range."""
 
+    def check_stopping(self) -> None:
+        """Raise where a setting that all solvers share is out of range."""
+        if self.max_iter is not None and not (is_number(self.max_iter, Integral) and self.max_iter >= 1):
+            raise ValueError(f"max_iter={self.max_iter!r}: expected a positive integer")
+        if self.tol is not None and not (is_number(self.tol) and 0.0 < self.tol < np.inf):
+            raise ValueError(f"tol={self.tol!r}: expected a positive, finite number")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback={self.callback!r}: expected a callable or None")
+
     @abstractmethod
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
         """Begin from this model, usually an empty one."""
+
+    def shown(self, state: State) -> Active:
+        """The model that a callback is shown."""
+        return state.active
+
+    def model(self, state: State) -> Active:
+        """The model that the search has reached, computed from nothing but the data."""
+        return state.active.recompute()
 
     @abstractmethod
     def step(self, state: State, tol: float) -> Info | None:

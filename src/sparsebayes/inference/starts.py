@@ -73,6 +73,7 @@ class Watch:
         self.next_look = n_iter + _EVERY
         active = state.gaussian
         _, profile = NoiseProfile.of(active).maximum(np.log(active.beta), -np.log(noise_floor(active)))
+        profile += active.log_prior()
         if profile > self.reference + _RISE:
             self.reference, self.last_rise = profile, n_iter
         self.abandoned = profile < self.to_beat - _FALL
@@ -81,18 +82,29 @@ class Watch:
 
 @dataclass(frozen=True)
 class SizeLimit:
-    """Judge of the start from nothing: it ends when it has grown well past the best model."""
+    """Judge of the start from nothing: made where it is worth it, it ends when it has grown past ``largest``."""
 
-    best_size: int
+    worth_it: bool
+    largest: float
 
-    @property
-    def worth_it(self) -> bool:
-        """Whether the best model is small enough for the start to cost little."""
-        return self.best_size <= _SMALL_MODEL
+    @classmethod
+    def beside(cls, best: ActiveSet, noise_variance: float) -> SizeLimit:
+        """For a start at this noise beside the best model.
+
+        Where functions have to pay for their entry, the model falls short by being too small, and grows through places
+        where every single function is worth less than its cost: such a start is made wherever the noise found is
+        higher than it would be held, and may hold N/(2 log M) functions more, about as many as greedy selection can
+        tell from noise.
+        """
+        allowed, problem = 2 * best.size + _SPARE, best.problem
+        if problem.inclusion_cost > 0.0:
+            found = problem.n_effective / (2.0 * float(np.log(problem.n_functions)))
+            return cls(noise_variance * best.beta < 1.0, allowed + found)
+        return cls(best.size <= _SMALL_MODEL, allowed)
 
     def over(self, state: State, n_iter: int) -> bool:
         """Whether to end the held phase now."""
-        return state.active.size > 2 * self.best_size + _SPARE
+        return state.active.size > self.largest
 
 
 def hold(state: State, noise_variance: float) -> State:

@@ -17,15 +17,32 @@ class Status(Enum):
         "Converged, but the noise variance ran to its floor: the functions can reproduce the targets exactly, so the "
         "data do not determine the noise; fix noise_variance or use fewer functions."
     )
+    NOISE_UNDETERMINED = (
+        "Converged, but the functions use up nearly all rows, so that the data hardly determine the noise: fix "
+        "noise_variance, use fewer functions, or support='conservative'."
+    )
+    NOISE_HELD = (
+        "Converged with the noise held: learned with all functions it would have collapsed, so it was learned with "
+        "those that pass the conservative test; fix noise_variance, or use support='conservative', to choose yourself."
+    )
     STALLED = (
         "Stopped where rounding hides the remaining moves: the functions are nearly dependent at this noise level; use "
         "fewer or narrower functions, or fix a larger noise_variance."
+    )
+    BOUND = (
+        "Converged: no update raises the bound that backfitting maximises. The bound lies below the evidence; the "
+        "certificate says what single moves of the evidence would still gain, and solver='sequential' makes them."
+    )
+    SUBSET = (
+        "Ended by its rule: as many functions were removed as it allows, or none was left to add. The rule lowers a "
+        "penalised squared error and does not maximise the evidence; the certificate says what single moves of the "
+        "evidence would still gain, and solver='sequential' makes them."
     )
     INTERRUPTED = "Interrupted: the model is the last complete state; fit again to continue to convergence."
 
     @property
     def converged(self) -> bool:
-        """Whether the search ended at a local maximum."""
+        """Whether the search ended where its own rule says that it may."""
         return self not in (Status.MAX_ITER, Status.STALLED, Status.INTERRUPTED)
 
 

@@ -3,6 +3,18 @@
 from .bernoulli import Bernoulli
 from .categorical import Categorical
 from .gaussian import Gaussian
+from .poisson import Poisson
 from .protocol import Likelihood
+from .robust import ROBUST, OutlierMixture, RobustNoise, StudentT
 
-__all__ = ["Bernoulli", "Categorical", "Gaussian", "Likelihood"]
+__all__ = [
+    "ROBUST",
+    "Bernoulli",
+    "Categorical",
+    "Gaussian",
+    "Likelihood",
+    "OutlierMixture",
+    "Poisson",
+    "RobustNoise",
+    "StudentT",
+]

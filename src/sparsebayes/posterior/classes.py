@@ -56,11 +56,14 @@ class ClassPosterior:
         y = self.predict(values)
         if not moderated:
             return y
+        kappa = moderation(self._variance(values, self.contrasts))
+        return kappa * (y if self.n_outputs == 1 else y - y.mean(axis=1, keepdims=True))
+
+    @property
+    def contrasts(self) -> Array:
+        """Combinations of the outputs by whose variances they are moderated, (K, K)."""
         k = self.n_outputs
-        if k == 1:
-            return moderation(self._variance(values, np.ones((1, 1)))) * y
-        contrast = (np.eye(k) - 1.0 / k) * (k / (k - 1.0))
-        return moderation(self._variance(values, contrast)) * (y - y.mean(axis=1, keepdims=True))
+        return np.ones((1, 1)) if k == 1 else (np.eye(k) - 1.0 / k) * (k / (k - 1.0))
 
     def probabilities(self, values: Array, *, moderated: bool) -> Array:
         """Probability of the positive class, (n, 1), or of each of K classes, (n, K)."""

@@ -1,4 +1,4 @@
-"""Predictions of a Gaussian model."""
+"""Predictions of a model with Gaussian or Student-t noise."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm, t
 
 Array = NDArray[np.float64]
+
+
+def draw_weights(mean: Array, covariance: Array, n_samples: int, rng: np.random.Generator) -> Array:
+    """Draws of Gaussian weights, (a, n_samples); directions without variance stay where they are."""
+    variances, directions = np.linalg.eigh(covariance)
+    root = directions * np.sqrt(np.maximum(variances, 0.0))
+    return mean[:, None] + root @ rng.standard_normal((len(mean), n_samples))
 
 
 @dataclass(frozen=True)
@@ -21,9 +29,11 @@ class GaussianPosterior:
     mean, covariance : ndarray of shape (a,), (a, a)
         Posterior of the weights.
     noise_variance : float
-        Noise variance of an observation.
+        Noise variance of an observation; the squared scale of Student's t.
     offset : float
         Constant that was taken off the targets before the fit.
+    degrees : float
+        Degrees of freedom of the noise; infinite for a Gaussian.
     """
 
     functions: NDArray[np.intp]
@@ -31,13 +41,45 @@ class GaussianPosterior:
     covariance: Array
     noise_variance: float
     offset: float
+    degrees: float = np.inf
 
     def predict(self, values: Array) -> Array:
         """Predictive mean (Tipping 2001, eq. 15) from the values of all kept functions, (n, k)."""
         return values[:, self.functions] @ self.mean + self.offset
 
-    def standard_deviation(self, values: Array) -> Array:
-        """Standard deviation of a new observation: noise and weight uncertainty together (eq. 15)."""
+    def spread(self, values: Array) -> Array:
+        """Posterior variance of the model's own output, without noise."""
         mine = values[:, self.functions]
-        spread = np.einsum("na,na->n", mine @ self.covariance, mine)
-        return np.sqrt(self.noise_variance + np.maximum(spread, 0.0))
+        return np.maximum(np.einsum("na,na->n", mine @ self.covariance, mine), 0.0)
+
+    def standard_deviation(self, values: Array, further: Array | float = 0.0) -> Array:
+        """Standard deviation of a new observation: noise and weight uncertainty together (eq. 15).
+
+        Student's t has no variance where its degrees of freedom are few: its noise counts with half the width of the
+        interval that holds as much as one standard deviation either side of a Gaussian does.
+        """
+        widening = float(t.ppf(norm.cdf(1.0), self.degrees))
+        return np.sqrt(widening**2 * self.noise_variance + self.spread(values) + further)
+
+    def interval(self, values: Array, coverage: float, further: Array | float = 0.0) -> tuple[Array, Array]:
+        """Central interval of a new observation."""
+        scale = np.sqrt(self.noise_variance + self.spread(values) + further)
+        half = float(t.ppf(0.5 + 0.5 * coverage, self.degrees)) * scale
+        mean = self.predict(values)
+        return mean - half, mean + half
+
+    def log_density(self, values: Array, y: Array) -> Array:
+        """Log predictive density of observations; for Student's t that with the scales added in squares."""
+        scale = np.sqrt(self.noise_variance + self.spread(values))
+        return np.asarray(t.logpdf(y, self.degrees, self.predict(values), scale), dtype=np.float64)
+
+    def sample(self, values: Array, n_samples: int, rng: np.random.Generator, *, noise: bool) -> Array:
+        """Draws of the model's output, or of new observations, (n, n_samples)."""
+        mine = values[:, self.functions]
+        outputs = mine @ draw_weights(self.mean, self.covariance, n_samples, rng) + self.offset
+        if not noise:
+            return outputs
+        scale = np.sqrt(self.noise_variance)
+        if np.isinf(self.degrees):
+            return outputs + scale * rng.standard_normal(outputs.shape)
+        return outputs + scale * rng.standard_t(self.degrees, outputs.shape)

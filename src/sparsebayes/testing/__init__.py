@@ -1,1 +1,5 @@
-"""Conformance suites that ship with the package: a new design inherits the one for designs."""
+"""Conformance suites that ship with the package, and the audit of a fitted posterior."""
+
+from .posterior import check_posterior
+
+__all__ = ["check_posterior"]

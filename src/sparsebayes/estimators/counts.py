@@ -1,0 +1,70 @@
+"""Assembly of a fit to counts."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets
+from sparsebayes.estimators.task import Task, warn_unconverged
+from sparsebayes.inference.mode import LaplaceProblem
+from sparsebayes.inference.run import run
+from sparsebayes.inference.support import Support
+from sparsebayes.likelihood import Poisson
+from sparsebayes.posterior import PoissonPosterior
+
+Array = NDArray[np.float64]
+
+
+def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> RegressionFit:
+    """Fit each column of counts by itself."""
+    _check(task, targets)
+    eligible = dictionary.eligible
+    rule = task.rule(eligible)
+    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
+    offsets = [_offset(task, counts) for counts in targets.y.T]
+    results = []
+    for counts, offset in zip(targets.y.T, offsets, strict=True):
+        likelihood = Poisson(np.ascontiguousarray(counts), task.weights, offset)
+        problem = LaplaceProblem(dictionary.design, likelihood, eligible, bias, dictionary.stand_in, rule.cost)
+        results.append(run(problem, task.solver, task.settings(), task.generator()))
+    warn_unconverged([result.status for result in results])
+    kept = dictionary.keep({i for result in results for i in result.active.indices}, task.X.shape[1])
+    fits = []
+    for result, offset in zip(results, offsets, strict=True):
+        active = result.active
+        where, order = kept.order(active.indices)
+        posterior = PoissonPosterior(where, active.mean[order], active.covariance[np.ix_(order, order)], offset)
+        fits.append(TargetFit(active.alpha[order], posterior, Support.of(active).take(order)))
+    return RegressionFit(
+        kept=kept,
+        dictionary=dictionary,
+        targets=fits,
+        log_evidence=float(sum(result.certificate.log_evidence for result in results)),
+        statuses=[result.status for result in results],
+        certificates=[result.certificate for result in results],
+        histories=[result.history for result in results],
+        n_iter=[result.n_iter for result in results],
+        rule=rule,
+    )
+
+
+def _check(task: Task, targets: Targets) -> None:
+    y = targets.y
+    if np.any(y < 0.0) or np.any(y != np.round(y)):
+        raise ValueError("y has entries that are no counts: likelihood='poisson' expects integers of at least 0")
+    if targets.noise_variance is not None:
+        raise ValueError("noise_variance: likelihood='poisson' has none; the variance of a count is its rate; use None")
+    if targets.shared_support and y.shape[1] > 1:
+        raise ValueError("shared_support=True is for likelihood='gaussian'; with 'poisson' use False")
+    if task.solver.candidates is not None:
+        raise ValueError("candidates: functions are generated on the way with likelihood='gaussian' only")
+
+
+def _offset(task: Task, counts: Array) -> float:
+    """Log of the mean count, so that the functions describe deviations from it; half a count where there is none."""
+    if not task.fit_intercept:
+        return 0.0
+    total = max(float(task.weights @ counts), 0.5)
+    return float(np.log(total / np.sum(task.weights)))

@@ -1,0 +1,26 @@
+"""State of an estimator for pickle, copy, joblib and skops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from sparsebayes.inference import Status
+
+
+class Portable(BaseEstimator):
+    """An estimator whose statuses travel by name: skops rebuilds objects without arguments, which an enum refuses."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(vars(self))
+        status = state.get("status_")
+        if status is not None:
+            state["status_"] = [s.name for s in status] if isinstance(status, list) else status.name
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        status = state.get("status_")
+        if status is not None:
+            state = state | {"status_": [Status[s] for s in status] if isinstance(status, list) else Status[status]}
+        vars(self).update(state)

@@ -1,0 +1,131 @@
+"""What can be said of each kept function, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from sparsebayes.inference.support import Support, SupportRule
+
+Array = NDArray[np.float64]
+
+COLUMNS = ("output", "function", "weight", "std", "evidence_lost", "signal_to_noise", "sign_probability")
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class SupportReport:
+    """One row for each kept function (and target or class), the intercept last.
+
+    Attributes
+    ----------
+    output : tuple
+        Target number or class of each row.
+    function : tuple of str
+        Which function.
+    weight, std : ndarray
+        Posterior mean and standard deviation of its weight.
+    evidence_lost : ndarray
+        Fall of the log evidence if this function alone were removed, in nats.
+    signal_to_noise : ndarray
+        q²/s of the function: about 1 for one that has nothing to do with the targets.
+    sign_probability : ndarray
+        Posterior probability that the weight has the sign of its mean.
+    threshold : float
+        Smallest signal-to-noise ratio with which a function stayed.
+    expected_false : float
+        Expected number of irrelevant functions above the threshold, at the true noise.
+    """
+
+    output: tuple[Any, ...]
+    function: tuple[str, ...]
+    weight: Array
+    std: Array
+    evidence_lost: Array
+    signal_to_noise: Array
+    sign_probability: Array
+    threshold: float
+    expected_false: float
+
+    def __len__(self) -> int:
+        return len(self.function)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Rows of the table."""
+        return zip(*(getattr(self, name) for name in COLUMNS), strict=True)
+
+    def to_frame(self) -> Any:
+        """The table as a pandas DataFrame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError('a DataFrame needs pandas: pip install "sparsebayes[files]"') from error
+        return pandas.DataFrame({name: list(getattr(self, name)) for name in COLUMNS})
+
+    def __str__(self) -> str:
+        titles = ("output", "function", "weight", "std", "evidence lost", "q2/s", "P(sign)")
+        cells = [[str(a), b, *(f"{v:.{_DIGITS - 2}g}" for v in rest)] for a, b, *rest in self.rows()]
+        widths = [max(len(title), *(len(row[k]) for row in cells), 0) for k, title in enumerate(titles)]
+        lines = [_line(titles, widths), *(_line(row, widths) for row in cells)]
+        lines.append(
+            f"{len(self)} functions kept with q2/s above {self.threshold:.3g}; expected number of irrelevant ones "
+            f"among all candidates above it: {self.expected_false:.3g}"
+        )
+        return "\n".join(lines)
+
+
+def _line(cells: Sequence[str], widths: list[int]) -> str:
+    left = [cell.ljust(width) for cell, width in zip(cells[:2], widths[:2], strict=True)]
+    right = [cell.rjust(width) for cell, width in zip(cells[2:], widths[2:], strict=True)]
+    return "  ".join(left + right).rstrip()
+
+
+def sign_probability(mean: Array, variance: Array) -> Array:
+    """Probability that a Gaussian weight has the sign of its mean."""
+    return norm.cdf(np.abs(mean) / np.sqrt(variance))
+
+
+def make_report(
+    labels: list[list[Any]],
+    posteriors: Sequence[Any],
+    supports: list[Support],
+    functions: list[str],
+    rule: SupportRule,
+) -> SupportReport:
+    """Put the table together.
+
+    Parameters
+    ----------
+    labels : list of list
+        Target or class of every weight of every posterior.
+    posteriors, supports : sequences
+        Posteriors with ``functions``, ``mean`` and ``covariance``, and what is known of their functions.
+    functions : list of str
+        Names of all kept functions.
+    rule : SupportRule
+        Rule by which they were kept.
+    """
+    means = np.concatenate([p.mean for p in posteriors])
+    variances = np.concatenate([np.diagonal(p.covariance) for p in posteriors])
+    return SupportReport(
+        output=tuple(label for some in labels for label in some),
+        function=tuple(functions[k] for p in posteriors for k in p.functions),
+        weight=means,
+        std=np.sqrt(variances),
+        evidence_lost=np.concatenate([s.evidence_lost for s in supports]),
+        signal_to_noise=np.concatenate([s.signal_to_noise for s in supports]),
+        sign_probability=sign_probability(means, variances),
+        threshold=rule.threshold,
+        expected_false=rule.expected_false,
+    )
+
+
+def name_functions(relevance: Any, specifications: list[dict[str, Any]]) -> list[str]:
+    """Names of the kept functions: their kind, and the column or row that ``relevance_`` gives."""
+    named = [f"{spec['kind']}[{place}]" for spec, place in zip(specifications, relevance, strict=False)]
+    return named + ["intercept"] * (len(specifications) - len(named))

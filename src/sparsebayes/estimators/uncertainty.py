@@ -1,0 +1,231 @@
+"""Error bars of the regressors: three kinds, intervals, and draws."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from sparsebayes.basis import Basis, Kernel
+from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.estimators.cluster import is_dask
+from sparsebayes.estimators.inputs import Inputs
+from sparsebayes.estimators.validation import check_weights, choose
+from sparsebayes.posterior import (
+    GaussianPosterior,
+    PoissonPosterior,
+    TrainingRows,
+    added_variance,
+    conformal_quantile,
+    held_out_scores,
+)
+
+Array = NDArray[np.float64]
+
+UNCERTAINTIES = ("posterior", "augmented", "conformal")
+# Coverage at which a conformal interval is made into a standard deviation.
+_COVERAGE = 0.95
+# Test points whose functions are put on the training rows at once.
+_BLOCK = 1000
+
+
+def localised_kernel(basis: Basis | None) -> Kernel | None:
+    """The first term of a basis whose functions vanish far from their centres."""
+    terms = () if basis is None else basis._terms()
+    return next((term for term in terms if isinstance(term, Kernel) and term.localised), None)
+
+
+class ErrorBars(Inputs):
+    """Predictions with error bars."""
+
+    likelihood: str
+    _posteriors: list[GaussianPosterior | PoissonPosterior]
+    _single: bool
+    _training: TrainingRows | None
+    _kernel: Kernel | None
+    _scores: Array | None
+    _score_counts: Array | None
+
+    def predict(self, X: Any, return_std: bool = False, uncertainty: str = "posterior") -> Array | tuple[Array, Array]:
+        """Predictive mean and, on request, standard deviation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New inputs.
+        return_std : bool
+            Also return the standard deviation of a new *observation*: the noise is included.
+        uncertainty : {"posterior", "augmented", "conformal"}
+            Where the standard deviation comes from: the posterior of the weights (Tipping 2001, eq. 15); the same with
+            a function added at each new input, so that it grows away from the data (localised kernels); or the scores
+            of rows not seen, such that 1.96 standard deviations either side hold 95 % of new observations.  The mean is
+            the same for all three.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        std : ndarray of the same shape, only with ``return_std=True``
+        """
+        choose("uncertainty", uncertainty, UNCERTAINTIES)
+        if not (is_dask(X) or is_elsewhere(X)):
+            return self._predict(self._values(X), X, return_std, uncertainty)
+        check_is_fitted(self)
+        if uncertainty == "augmented":
+            raise ValueError("uncertainty='augmented' needs the training rows here; pass X as a NumPy array")
+        width = None if self._single else len(self._posteriors)
+        if is_dask(X) and return_std:
+            both = [self._map(X, partial(self._one, uncertainty=uncertainty, which=k), width) for k in (0, 1)]
+            return both[0], both[1]
+        return self._map(X, lambda values: self._predict(values, X, return_std, uncertainty), width)
+
+    def _one(self, values: Array, uncertainty: str, which: int) -> Array:
+        """Mean or standard deviation."""
+        return cast("tuple[Array, Array]", self._predict(values, None, True, uncertainty))[which]
+
+    def _predict(self, values: Array, X: Any, return_std: bool, uncertainty: str) -> Array | tuple[Array, Array]:
+        """Predictions from the values of the kept functions."""
+        mean = self._shaped([posterior.predict(values) for posterior in self._posteriors])
+        if not return_std:
+            return mean
+        if uncertainty == "conformal":
+            quantiles = self._quantiles(_COVERAGE) / norm.ppf(0.5 + 0.5 * _COVERAGE)
+            bars = [q * p.standard_deviation(values) for q, p in zip(quantiles, self._gaussian(), strict=True)]
+        elif uncertainty == "augmented":
+            further = self._added_variance(X, values)
+            bars = [p.standard_deviation(values, v) for p, v in zip(self._gaussian(), further, strict=True)]
+        else:
+            bars = [p.standard_deviation(values) for p in self._posteriors]
+        return mean, self._shaped(bars)
+
+    def predict_interval(self, X: Any, coverage: float = 0.95, uncertainty: str = "posterior") -> tuple[Array, Array]:
+        """Central intervals of new observations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New inputs.
+        coverage : float
+            Probability that an observation lies inside.
+        uncertainty : {"posterior", "augmented", "conformal"}
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Infinite where a conformal interval of this coverage needs more rows.
+        """
+        choose("uncertainty", uncertainty, UNCERTAINTIES)
+        if not 0.0 < coverage < 1.0:
+            raise ValueError(f"coverage={coverage!r}: expected a number between 0 and 1")
+        values = self._values(X)
+        if uncertainty == "conformal":
+            ends = []
+            for q, p in zip(self._quantiles(coverage), self._gaussian(), strict=True):
+                mean, half = p.predict(values), q * p.standard_deviation(values)
+                ends.append((mean - half, mean + half))
+        elif uncertainty == "augmented":
+            further = self._added_variance(X, values)
+            ends = [p.interval(values, coverage, v) for p, v in zip(self._gaussian(), further, strict=True)]
+        else:
+            ends = [p.interval(values, coverage) for p in self._posteriors]
+        return self._shaped([low for low, _ in ends]), self._shaped([high for _, high in ends])
+
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: int | np.random.Generator | None = 0, noise: bool = True
+    ) -> Array:
+        """Draw from the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+            Inputs.
+        n_samples : int
+            Number of draws, each of one whole function.
+        random_state : int, Generator or None
+            Seed.
+        noise : bool
+            Draw new observations (default), or the model's output without noise.
+
+        Returns
+        -------
+        ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
+        """
+        values = self._values(X)
+        rng = np.random.default_rng(random_state)
+        draws = np.stack([p.sample(values, n_samples, rng, noise=noise) for p in self._posteriors], axis=1)
+        return draws[:, 0] if self._single else draws
+
+    def log_density(self, X: Any, y: ArrayLike) -> Array:
+        """Log predictive density of each observation, (n_samples,); summed over several targets."""
+        values = self._values(X)
+        targets = self._targets(y, len(values))
+        return np.sum([p.log_density(values, t) for p, t in zip(self._posteriors, targets.T, strict=True)], axis=0)
+
+    def calibrate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the width of conformal intervals from rows that were not used for fitting.
+
+        Without it ``uncertainty="conformal"`` rests on the training rows, each left out of the posterior but not of the
+        choice of the functions; with it the coverage is guaranteed.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Calibration rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of k is exactly k copies of the row.
+        """
+        values = self._values(X)
+        targets = self._targets(y, len(values))
+        scores = [held_out_scores(p, values, t) for p, t in zip(self._gaussian(), targets.T, strict=True)]
+        self._scores, self._score_counts = np.column_stack(scores), check_weights(sample_weight, len(values))
+        return self
+
+    # -- parts ---------------------------------------------------------------------------------------------
+
+    def _shaped(self, columns: list[Array]) -> Array:
+        return columns[0] if self._single else np.column_stack(columns)
+
+    def _targets(self, y: ArrayLike, n: int) -> Array:
+        targets = check_array(y, ensure_2d=False, dtype="float64", input_name="y")
+        targets = targets.reshape(len(targets), -1)
+        if targets.shape != (n, len(self._posteriors)):
+            raise ValueError(f"y has shape {np.shape(y)}: expected {n} rows and {len(self._posteriors)} target(s)")
+        return targets
+
+    def _gaussian(self) -> list[GaussianPosterior]:
+        """Posteriors with a noise level."""
+        if not all(isinstance(posterior, GaussianPosterior) for posterior in self._posteriors):
+            raise ValueError(
+                f"uncertainty: likelihood={self.likelihood!r} has uncertainty='posterior' only, the other kinds need "
+                "residuals with a common scale"
+            )
+        return cast("list[GaussianPosterior]", self._posteriors)
+
+    def _quantiles(self, coverage: float) -> Array:
+        self._gaussian()
+        if self._scores is None or self._score_counts is None:
+            raise ValueError("uncertainty='conformal': the model has no scores; call calibrate(X, y) first")
+        return np.array([conformal_quantile(scores, self._score_counts, coverage) for scores in self._scores.T])
+
+    def _added_variance(self, X: Any, values: Array) -> list[Array]:
+        """Variance that a function at each new input adds, for every target."""
+        posteriors = self._gaussian()
+        if self._training is None or self._kernel is None:
+            raise ValueError(
+                "uncertainty='augmented' adds a function at each new input, which needs a localised kernel on the "
+                "rows of X: RBF, Laplacian or Cauchy; use uncertainty='posterior' or 'conformal'"
+            )
+        inputs, rows = np.asarray(self._check_new(X), dtype=np.float64), self._training
+        training = self._functions.evaluate(rows.X) if self._functions is not None else np.zeros((len(rows.X), 0))
+        further = [np.empty(len(inputs)) for _ in posteriors]
+        for start in range(0, len(inputs), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            added = self._kernel.at(inputs[part]).evaluate(rows.X)
+            for k, posterior in enumerate(posteriors):
+                prior = max(float(rows.variance[k]), posterior.noise_variance)
+                further[k][part] = added_variance(posterior, values[part], training, added, rows.weights[:, k], prior)
+        return further

@@ -1,0 +1,237 @@
+"""Models as ONNX graphs.
+
+Arithmetic is in double precision inside the graph, whatever its inputs are: the quadratic form of the posterior
+covariance loses too many digits in single precision.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes._version import __version__
+
+from .formulas import Node
+from .plan import Head, Plan, make_plan
+
+# Old enough for the runtimes of several years, new enough for every operator used.
+_OPSET = 17
+_IR_VERSION = 8
+
+_BINARY = {
+    "add": "Add",
+    "subtract": "Sub",
+    "multiply": "Mul",
+    "divide": "Div",
+    "minimum": "Min",
+    "power": "Pow",
+}
+_UNARY = {"negative": "Neg", "absolute": "Abs", "exp": "Exp", "tanh": "Tanh"}
+_REDUCTIONS = {"total": "ReduceSum", "product": "ReduceProd"}
+
+
+def to_onnx(est: Any, *, dtype: str = "float64") -> Any:
+    """Write a fitted model as an ONNX graph.
+
+    Parameters
+    ----------
+    est : estimator, Pipeline or Plan
+        A fitted estimator of this library, a pipeline of scalers that ends in one, or what
+        :func:`sparsebayes.export.make_plan` made of either.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the input ``X`` and of the outputs.  The arithmetic between is in double precision either way.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Input ``X`` of shape (n, n_features).  A regression has the outputs ``mean`` and ``std`` (of a new
+        observation), of shape (n,), or (n, n_targets) if it was fitted on a matrix of targets; a classification has
+        ``label`` of shape (n,) and ``probabilities`` of shape (n, n_classes), those of ``predict_proba``.
+
+    Raises
+    ------
+    TypeError
+        If the model has functions without a closed form.
+    ImportError
+        If the ``onnx`` package is not installed.
+
+    Examples
+    --------
+    >>> import pytest; _ = pytest.importorskip("onnx")
+    >>> from sparsebayes import RVR
+    >>> from sparsebayes.datasets import make_sinc
+    >>> from sparsebayes.export import to_onnx
+    >>> model = to_onnx(RVR(gamma=1 / 4**2).fit(*make_sinc(100, noise=0.1, random_state=0)))
+    >>> [output.name for output in model.graph.output]
+    ['mean', 'std']
+    """
+    try:
+        import onnx
+    except ImportError:
+        raise ImportError("to_onnx needs the package onnx: pip install 'sparsebayes[onnx]'") from None
+    if dtype not in ("float64", "float32"):
+        raise ValueError(f"dtype={dtype!r}: expected 'float64' or 'float32'")
+    plan = make_plan(est)
+    outside = onnx.TensorProto.DOUBLE if dtype == "float64" else onnx.TensorProto.FLOAT
+    graph = _Graph(onnx)
+    inputs = graph.node("Cast", "X", to=onnx.TensorProto.DOUBLE)
+    if plan.standardised:
+        inputs = graph.node("Div", graph.node("Sub", inputs, graph.constant(plan.centre)), graph.constant(plan.scale))
+    parts = [_Block(graph, inputs).values(block.expression) for block in plan.blocks]
+    values = graph.node("Concat", *parts, axis=1)
+    means, variances = _outputs(graph, plan, values)
+    named = (_gaussian if plan.head is Head.GAUSSIAN else _classes)(graph, plan, means, variances, outside)
+    return _finish(graph, plan, named, outside)
+
+
+class _Graph:
+    """Nodes and constants in the order in which they are made."""
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def node(self, op: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """Add an operation and return the name of its result."""
+        name = output or f"t{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(op, list(inputs), [name], **attributes))
+        return name
+
+    def constant(self, values: Any) -> str:
+        """Add numbers (double, or int64 where they are integers) or texts and return their name."""
+        array = np.asarray(values)
+        name = f"c{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
+        return name
+
+
+class _Block:
+    """Expressions of one block: arrays of shape (n, M), and (n, M, d) before the inputs are taken together."""
+
+    def __init__(self, graph: _Graph, inputs: str) -> None:
+        self.graph, self.inputs = graph, inputs
+        self._known: dict[Node, str] = {}  # nodes that are used more than once are computed once
+
+    def values(self, expression: Node) -> str:
+        """Return the (n, M) values; a constant block has to be told the number of rows."""
+        name = self.visit(expression)
+        if expression.op != "table":
+            return name
+        rows = self.graph.node("ReduceSum", self.inputs, self.graph.constant(np.array([1])), keepdims=1)
+        ones = self.graph.node("Add", self.graph.node("Mul", rows, self.graph.constant(0.0)), self.graph.constant(1.0))
+        return self.graph.node("Mul", ones, name)
+
+    def visit(self, node: Node) -> str:
+        """Return the name of what a node computes."""
+        if node not in self._known:
+            self._known[node] = self._compute(node)
+        return self._known[node]
+
+    def _compute(self, node: Node) -> str:
+        graph = self.graph
+        if node.op == "inputs":
+            return graph.node("Unsqueeze", self.inputs, graph.constant(np.array([1])))
+        if node.op == "pick":
+            return graph.node("Gather", self.inputs, graph.constant(node.table), axis=1)
+        if node.op == "table":
+            # Leading axes are added by broadcasting; (M,) stands beside (n, M), (M, d) beside (n, M, d).
+            return graph.constant(node.table.astype(np.float64))
+        args = [self.visit(arg) for arg in node.args]
+        if node.op in _REDUCTIONS:
+            return self._reduce(node, args[0])
+        if node.op == "at_least":
+            return graph.node("Cast", graph.node("GreaterOrEqual", *args), to=graph.onnx.TensorProto.DOUBLE)
+        if node.op == "xlogx":
+            positive = graph.node("Greater", args[0], graph.constant(0.0))
+            safe = graph.node("Where", positive, args[0], graph.constant(1.0))
+            return graph.node("Mul", args[0], graph.node("Log", safe))
+        return graph.node((_BINARY | _UNARY)[node.op], *args)
+
+    def _reduce(self, node: Node, arg: str) -> str:
+        graph = self.graph
+        if node.op == "total":  # the axes of this one are an input since opset 13
+            return graph.node("ReduceSum", arg, graph.constant(np.array([2])), keepdims=0)
+        return graph.node(_REDUCTIONS[node.op], arg, axes=[2], keepdims=0)
+
+
+def _outputs(graph: _Graph, plan: Plan, values: str) -> tuple[str, str]:
+    """Outputs m_k and their variances v_k, (n, K)."""
+    means = graph.node(
+        "Add", graph.node("MatMul", values, graph.constant(plan.weights.T)), graph.constant(plan.offsets)
+    )
+    forms = []
+    for covariance in plan.covariances:
+        product = graph.node("Mul", graph.node("MatMul", values, graph.constant(covariance)), values)
+        forms.append(graph.node("ReduceSum", product, graph.constant(np.array([1])), keepdims=1))
+    # Rounding may take a form of a positive matrix below zero.
+    return means, graph.node("Max", graph.node("Concat", *forms, axis=1), graph.constant(0.0))
+
+
+def _gaussian(graph: _Graph, plan: Plan, means: str, variances: str, outside: int) -> list[Any]:
+    std = graph.node("Sqrt", graph.node("Add", variances, graph.constant(plan.noise)))
+    shape = ["n"] if plan.single else ["n", plan.n_outputs]
+    named = []
+    for name, value in (("mean", means), ("std", std)):
+        flat = graph.node("Squeeze", value, graph.constant(np.array([1]))) if plan.single else value
+        graph.node("Cast", flat, output=name, to=outside)
+        named.append(graph.onnx.helper.make_tensor_value_info(name, outside, shape))
+    return named
+
+
+def _classes(graph: _Graph, plan: Plan, means: str, variances: str, outside: int) -> list[Any]:
+    # κ(v) = (1 + πv/8)^-1/2 (MacKay 1992), as in posterior/classes.py.
+    inflated = graph.node("Add", graph.node("Mul", variances, graph.constant(np.pi / 8.0)), graph.constant(1.0))
+    decision = graph.node("Div", means, graph.node("Sqrt", inflated))
+    if plan.head is Head.SOFTMAX:
+        probabilities = graph.node("Softmax", decision, axis=1)
+    else:
+        probabilities = graph.node("Sigmoid", decision)
+    if plan.head is Head.LOGISTIC:
+        # With the first class's output, zero, at its side the label is an argmax like any other.
+        probabilities = graph.node(
+            "Concat", graph.node("Sub", graph.constant(1.0), probabilities), probabilities, axis=1
+        )
+        zero = graph.node("Mul", decision, graph.constant(0.0))
+        decision = graph.node("Concat", zero, decision, axis=1)
+    elif plan.head is Head.ONE_AGAINST_REST:
+        total = graph.node("ReduceSum", probabilities, graph.constant(np.array([1])), keepdims=1)
+        some = graph.node("Greater", total, graph.constant(0.0))
+        shares = graph.node("Div", probabilities, graph.node("Where", some, total, graph.constant(1.0)))
+        probabilities = graph.node("Where", some, shares, graph.constant(1.0 / plan.n_outputs))
+    graph.node("Cast", probabilities, output="probabilities", to=outside)
+    labels, kind = _labels(graph.onnx, plan.classes)
+    place = graph.node("ArgMax", decision, axis=1, keepdims=0)
+    graph.node("Gather", graph.constant(labels), place, output="label", axis=0)
+    info = graph.onnx.helper.make_tensor_value_info
+    return [info("label", kind, ["n"]), info("probabilities", outside, ["n", len(labels)])]
+
+
+def _labels(onnx: Any, classes: Any) -> tuple[NDArray[Any], int]:
+    """Labels as ONNX can hold them: integers, truth values and numbers as they are, anything else as text."""
+    array = np.asarray(classes)
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64), onnx.TensorProto.INT64
+    if array.dtype.kind == "b":
+        return array, onnx.TensorProto.BOOL
+    if array.dtype.kind == "f":
+        return array.astype(np.float64), onnx.TensorProto.DOUBLE
+    return np.array([str(label) for label in array], dtype=object), onnx.TensorProto.STRING
+
+
+def _finish(graph: _Graph, plan: Plan, outputs: list[Any], outside: int) -> Any:
+    helper = graph.onnx.helper
+    inputs = [helper.make_tensor_value_info("X", outside, ["n", len(plan.names)])]
+    made = helper.make_graph(graph.nodes, "sparsebayes", inputs, outputs, graph.constants)
+    model = helper.make_model(
+        made,
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="sparsebayes",
+        producer_version=__version__,
+        doc_string=f"Inputs: {', '.join(plan.names)}. Outputs: {plan.head.value}.",
+    )
+    graph.onnx.checker.check_model(model, full_check=True)
+    return model

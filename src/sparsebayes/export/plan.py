@@ -1,0 +1,238 @@
+"""A fitted model reduced to what every language can compute: functions, weights, quadratic forms, and a head.
+
+Each output k of any model is m_k = w_kᵀφ + c_k with the variance v_k = φᵀ S_k φ; the head turns these into means and
+standard deviations, or into class probabilities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from sparsebayes.basis import Bias, Functions, Linear
+from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.posterior import ClassPosterior, GaussianPosterior
+
+from .formulas import Block, blocks
+
+Array = NDArray[np.float64]
+
+_ESTIMATORS = (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier, ARDRegression)
+_SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler)
+
+
+class Head(Enum):
+    """What the outputs m_k and their variances v_k mean."""
+
+    GAUSSIAN = "mean m_k and standard deviation sqrt(noise_k + v_k) of a new observation"
+    LOGISTIC = "probability of the second class: the logistic of the moderated output"
+    SOFTMAX = "probabilities of the classes: the softmax of the moderated outputs"
+    ONE_AGAINST_REST = "probabilities of the classes: the logistics of the moderated outputs, normalised"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a prediction needs.
+
+    Attributes
+    ----------
+    names : list of str
+        Inputs in their order.
+    centre, scale : ndarray of shape (d,)
+        The functions take (x - centre) / scale.
+    blocks : list of Block
+        Closed forms of the F kept functions.
+    weights, offsets : ndarray of shape (K, F), (K,)
+        Of the outputs.
+    covariances : ndarray of shape (K, F, F)
+        Symmetric S_k, whose quadratic form is the variance of output k (moderated with it, in classification).
+    noise : ndarray of shape (K,)
+        Noise variances; zero in classification.
+    head : Head
+        What the outputs mean.
+    classes : ndarray or None
+        Labels.
+    single : bool
+        Whether the targets were one vector.
+    """
+
+    names: list[str]
+    centre: Array
+    scale: Array
+    blocks: list[Block]
+    weights: Array
+    offsets: Array
+    covariances: Array
+    noise: Array
+    head: Head
+    classes: NDArray[Any] | None
+    single: bool
+
+    @property
+    def n_functions(self) -> int:
+        """Number of kept functions, the intercept included."""
+        return self.weights.shape[1]
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs: targets, or classes (one for two)."""
+        return self.weights.shape[0]
+
+    @property
+    def standardised(self) -> bool:
+        """Whether the inputs are shifted or scaled at all."""
+        return bool(np.any(self.centre != 0.0) or np.any(self.scale != 1.0))
+
+    def after(self, centre: Array, scale: Array, names: list[str] | None = None) -> Plan:
+        """Return the plan that first takes its inputs to (x - centre) / scale."""
+        # ((x - a)/s - b)/t = (x - (a + s b))/(s t)
+        plan = replace(self, centre=centre + scale * self.centre, scale=scale * self.scale)
+        return plan if names is None else replace(plan, names=names)
+
+
+def make_plan(model: Any) -> Plan:
+    """Reduce a fitted estimator, or a pipeline of scalers that ends in one.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline or Plan
+        One of this library's; before it a pipeline may have a StandardScaler, a MinMaxScaler or a MaxAbsScaler.  A plan
+        is returned as it is.
+
+    Raises
+    ------
+    TypeError
+        If the model is not of this kind, or one of its functions has no closed form.
+    """
+    if isinstance(model, Plan):
+        return model
+    if not isinstance(model, Pipeline):
+        return _plan(model)
+    check_is_fitted(model)
+    plan = _plan(model.steps[-1][1])
+    scalers = [step for _, step in model.steps[:-1] if step is not None and step != "passthrough"]
+    for scaler in reversed(scalers):
+        plan = plan.after(*_affine(scaler))
+    return replace(plan, names=_names(model, len(plan.names)))
+
+
+def _affine(scaler: Any) -> tuple[Array, Array]:
+    """Centre and scale of a scaler."""
+    d = getattr(scaler, "n_features_in_", 0)
+    if not isinstance(scaler, _SCALERS):
+        raise TypeError(
+            f"cannot export a pipeline with a step {type(scaler).__name__}: only "
+            f"{', '.join(cls.__name__ for cls in _SCALERS)} may come before the model; export the model alone, "
+            "and do that step where the model is used"
+        )
+    if isinstance(scaler, StandardScaler):
+        centre = np.zeros(d) if scaler.mean_ is None or not scaler.with_mean else scaler.mean_
+        return np.asarray(centre), np.ones(d) if scaler.scale_ is None else np.asarray(scaler.scale_)
+    if isinstance(scaler, MaxAbsScaler):
+        return np.zeros(d), np.asarray(scaler.scale_)
+    if scaler.clip:
+        raise TypeError("cannot export a MinMaxScaler(clip=True): clipping is no shift and scale; fit with clip=False")
+    return -scaler.min_ / scaler.scale_, 1.0 / scaler.scale_
+
+
+def _names(model: Any, d: int) -> list[str]:
+    names = getattr(model, "feature_names_in_", None)
+    return [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
+
+
+def _plan(est: Any) -> Plan:
+    if not isinstance(est, _ESTIMATORS):
+        raise TypeError(
+            f"cannot export an object of type {type(est).__name__}: expected a fitted "
+            f"{', '.join(cls.__name__ for cls in _ESTIMATORS)}, or a pipeline of scalers that ends in one; "
+            "of a search, export best_estimator_"
+        )
+    check_is_fitted(est)
+    d = est.n_features_in_
+    functions, posteriors = _ard_parts(est) if isinstance(est, ARDRegression) else (est._functions, est._posteriors)
+    # A model that kept nothing still needs a function to be written down: a constant of weight zero.
+    functions = Bias().bind(np.zeros((1, d))) if functions is None else functions
+    outputs = (_class_outputs if is_classifier(est) else _gaussian_outputs)(posteriors, len(functions))
+    return Plan(
+        names=_names(est, d),
+        centre=est.X_offset_ if isinstance(est, ARDRegression) else np.zeros(d),
+        scale=np.ones(d),
+        blocks=blocks(functions),
+        classes=getattr(est, "classes_", None),
+        single=getattr(est, "_single", True),
+        **outputs,
+    )
+
+
+def _ard_parts(est: ARDRegression) -> tuple[Functions | None, list[GaussianPosterior]]:
+    """Functions of the centred columns, and their posterior."""
+    kept, d = est.relevance_, est.n_features_in_
+    posterior = GaussianPosterior(
+        functions=np.arange(len(kept)),
+        mean=est.coef_[kept],
+        covariance=est.sigma_[np.ix_(kept, kept)],
+        noise_variance=1.0 / est.alpha_,
+        offset=est.intercept_ + float(est.X_offset_ @ est.coef_),
+    )
+    return Linear().bind(np.zeros((1, d))).restrict(kept) if len(kept) else None, [posterior]
+
+
+def _spread(matrix: Array, functions: NDArray[np.intp], n_functions: int) -> Array:
+    """Sum a matrix over weights into one over functions; a function may have a weight for each of several outputs."""
+    full = np.zeros((n_functions, n_functions))
+    np.add.at(full, np.ix_(functions, functions), matrix)
+    return full
+
+
+def _gaussian_outputs(posteriors: list[Any], n_functions: int) -> dict[str, Any]:
+    _check_posteriors(posteriors, GaussianPosterior)
+    weights = np.zeros((len(posteriors), n_functions))
+    for k, posterior in enumerate(posteriors):
+        weights[k, posterior.functions] = posterior.mean
+    return {
+        "weights": weights,
+        "offsets": np.array([p.offset for p in posteriors]),
+        "covariances": np.array([_spread(p.covariance, p.functions, n_functions) for p in posteriors]),
+        "noise": np.array([p.noise_variance for p in posteriors]),
+        "head": Head.GAUSSIAN,
+    }
+
+
+def _class_outputs(posteriors: list[Any], n_functions: int) -> dict[str, Any]:
+    _check_posteriors(posteriors, ClassPosterior)
+    weights, covariances = [], []
+    for posterior in posteriors:
+        w = np.zeros((posterior.n_outputs, n_functions))
+        w[posterior.outputs, posterior.functions] = posterior.mean
+        weights.append(w if len(w) == 1 else w - w.mean(axis=0))  # outputs count against the mean of all
+        for contrast in posterior.contrasts:
+            factor = contrast[posterior.outputs]
+            covariances.append(
+                _spread(posterior.covariance * np.outer(factor, factor), posterior.functions, n_functions)
+            )
+    n_outputs = len(covariances)
+    several = Head.SOFTMAX if len(posteriors) == 1 else Head.ONE_AGAINST_REST
+    return {
+        "weights": np.vstack(weights),
+        "offsets": np.zeros(n_outputs),
+        "covariances": np.array(covariances),
+        "noise": np.zeros(n_outputs),
+        "head": Head.LOGISTIC if n_outputs == 1 else several,
+    }
+
+
+def _check_posteriors(posteriors: list[Any], expected: type) -> None:
+    for posterior in posteriors:
+        if type(posterior) is not expected:
+            raise TypeError(
+                f"cannot export a model whose posterior is a {type(posterior).__name__}: expected {expected.__name__}; "
+                "save it with sparsebayes.save instead"
+            )

@@ -1,0 +1,268 @@
+"""Models as SQL: one SELECT in standard arithmetic, EXP, LN, SQRT and ABS.
+
+Each step of a prediction is a common table expression whose columns the next one reads, so that nothing is written
+twice: inputs, sums over the inputs, functions, outputs, and what the head makes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .formulas import Node
+from .plan import Head, Plan, make_plan
+
+_INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+# Databases disagree on what an exponential beyond the range of doubles is: an error, infinity, or NULL.
+_RANGE = 700.0
+# Nested additions beyond some hundreds are too deep for the parsers of some databases.
+_TERMS = 64
+
+
+def to_sql(
+    est: Any,
+    table: str | Sequence[str],
+    *,
+    columns: Sequence[str] | None = None,
+    keep: Sequence[str] = (),
+    materialized: bool = True,
+) -> str:
+    """Write a fitted model as a SELECT over a table.
+
+    Parameters
+    ----------
+    est : estimator, Pipeline or Plan
+        A fitted estimator of this library, a pipeline of scalers that ends in one, or what
+        :func:`sparsebayes.export.make_plan` made of either.
+    table : str or sequence of str
+        Name of the table; a sequence is a qualified name, such as ``("schema", "table")``.
+    columns : sequence of str, optional
+        Its columns that are the inputs, in their order; by default the names that the model was fitted with, or x0,
+        x1, … if it was fitted on an array.
+    keep : sequence of str
+        Further columns of the table to pass on, such as a key.
+    materialized : bool, default=True
+        Write the steps as ``AS MATERIALIZED``, which SQLite (3.35) and PostgreSQL (12) need: they would otherwise paste
+        each step into the next, and the query would grow exponentially.  False is for databases without that word.
+
+    Returns
+    -------
+    str
+        A query.  A regression gives the columns ``mean`` and ``std`` (of a new observation), numbered if there are
+        several targets; a classification ``label`` and a column ``p_LABEL`` for each class, as ``predict_proba``.  A
+        row in which an input that the model uses is NULL gives NULL.
+
+    Raises
+    ------
+    TypeError
+        If the model has functions without a closed form.
+
+    Examples
+    --------
+    >>> from sparsebayes import SparseBayesRegressor
+    >>> from sparsebayes.export import to_sql
+    >>> model = SparseBayesRegressor().fit([[0.0], [1.0], [2.0], [3.0]], [0.1, 1.0, 2.1, 2.9])
+    >>> print(to_sql(model, "points").splitlines()[0])
+    WITH sb_inputs AS MATERIALIZED (
+    """
+    plan = make_plan(est)
+    names = list(plan.names if columns is None else columns)
+    if isinstance(columns, str) or len(names) != len(plan.names):
+        raise ValueError(f"columns={columns!r}: expected {len(plan.names)} names, one for each input of the model")
+    parts = [table] if isinstance(table, str) else list(table)
+    if isinstance(keep, str):
+        raise ValueError(f"keep={keep!r}: expected a list of names, such as [{keep!r}]")
+    query = _Query(plan, [_identifier(n) for n in names], [_identifier(n) for n in keep])
+    return query.text(parts, "AS MATERIALIZED" if materialized else "AS")
+
+
+class _Query:
+    """Steps of one query; each is a list of ``expression AS name``."""
+
+    def __init__(self, plan: Plan, columns: list[str], keep: list[str]) -> None:
+        self.plan, self.columns, self.keep = plan, columns, keep
+        self.used: set[int] = set()
+        self.sums: list[str] = []
+
+    def text(self, table: list[str], define: str) -> str:
+        """The whole query."""
+        prefix = "sb"
+        while table[-1].lower().startswith(prefix):  # a step must not have the name of the table
+            prefix += "_"
+        functions = self._functions()
+        inputs = [f"{name} AS k{i}" for i, name in enumerate(self.keep)]
+        inputs += [f"{self._input(j)} AS x{j}" for j in sorted(self.used)]
+        source = ".".join(map(_identifier, table))
+        last = [f"k{i} AS {name}" for i, name in enumerate(self.keep)]
+        middle, results = (_gaussian if self.plan.head is Head.GAUSSIAN else _classes)(self.plan)
+        steps = [("sums", self.sums), ("functions", functions), ("outputs", self._outputs()), *middle]
+        query, before = [], source
+        for name, expressions in [("inputs", inputs or ["0 AS k"]), *steps]:
+            if expressions:
+                columns = _listed(["*", *expressions] if query else expressions)
+                query.append(f"{prefix}_{name} {define} (\n  SELECT {columns}\n  FROM {before}\n)")
+                before = f"{prefix}_{name}"
+        return f"WITH {', '.join(query)}\nSELECT {_listed([*last, *results])}\nFROM {before}"
+
+    def _input(self, j: int) -> str:
+        value = f"CAST({self.columns[j]} AS DOUBLE PRECISION)"
+        if not self.plan.standardised:
+            return value
+        return f"({value} - {_number(self.plan.centre[j])}) / {_number(self.plan.scale[j])}"
+
+    def _functions(self) -> list[str]:
+        expressions: list[str] = []
+        for block in self.plan.blocks:
+            for m in range(block.count):
+                expressions.append(f"{self._visit(block.expression, m, None)} AS f{len(expressions)}")
+        return expressions
+
+    def _visit(self, node: Node, m: int, j: int | None) -> str:
+        """Return the expression of function m at input j; sums and products over the inputs become columns."""
+        if node.op in ("inputs", "pick"):
+            place = int(node.table[m]) if node.op == "pick" else j
+            assert place is not None
+            self.used.add(place)
+            return f"x{place}"
+        if node.op == "table":
+            return _number(_entry(node, m, j))
+        if node.op in ("total", "product"):
+            parts = [self._visit(node.args[0], m, i) for i in range(len(self.columns))]
+            joined = _sum(parts) if node.op == "total" else " * ".join(p for p in parts if p != "1.0") or "1.0"
+            self.sums.append(f"{joined} AS s{len(self.sums)}")
+            return f"s{len(self.sums) - 1}"
+        if node.op == "power":
+            exponent = int(_entry(node.args[1], m, j))
+            if exponent == 0:
+                return "1.0"  # the base is not visited: the function does not look at it
+            base = self._visit(node.args[0], m, j)
+            return base if exponent == 1 else f"({' * '.join([base] * exponent)})"
+        args = [self._visit(arg, m, j) for arg in node.args]
+        return f"({args[0]} {_INFIX[node.op]} {args[1]})" if node.op in _INFIX else _CALLS[node.op](*args)
+
+    def _outputs(self) -> list[str]:
+        """Outputs m_k and their variances v_k."""
+        expressions = []
+        for k in range(self.plan.n_outputs):
+            weights, offset = self.plan.weights[k], self.plan.offsets[k]
+            terms = [f"{_number(w)} * f{i}" for i, w in enumerate(weights) if w != 0.0]
+            expressions.append(f"{_sum([_number(offset), *terms])} AS m{k}")
+            expressions.append(f"{_form(self.plan.covariances[k])} AS v{k}")
+        return expressions
+
+
+def _form(matrix: np.ndarray) -> str:
+    """The quadratic form Σ_i f_i (S_ii f_i + 2 Σ_{j<i} S_ij f_j)."""
+    rows = []
+    for i, row in enumerate(matrix):
+        terms = [f"{_number((1.0 if j == i else 2.0) * row[j])} * f{j}" for j in range(i + 1) if row[j] != 0.0]
+        if terms:
+            rows.append(f"f{i} * ({_sum(terms)})")
+    return _sum(rows)
+
+
+Steps = list[tuple[str, list[str]]]
+
+
+def _gaussian(plan: Plan) -> tuple[Steps, list[str]]:
+    results = []
+    for k, noise in enumerate(plan.noise):
+        suffix = "" if plan.single else f"_{k}"
+        # Rounding may take a form of a positive matrix below zero.
+        variance = f"CASE WHEN v{k} < 0.0 THEN 0.0 ELSE v{k} END"
+        results += [f'm{k} AS "mean{suffix}"', f'SQRT({_number(noise)} + {variance}) AS "std{suffix}"']
+    return [], results
+
+
+def _classes(plan: Plan) -> tuple[Steps, list[str]]:
+    count = range(plan.n_outputs)
+    # κ(v) = (1 + πv/8)^-1/2 (MacKay 1992), as in posterior/classes.py.
+    inflated = [f"1.0 + {_number(np.pi / 8.0)} * CASE WHEN v{k} < 0.0 THEN 0.0 ELSE v{k} END" for k in count]
+    decisions = [f"m{k} / SQRT({inflated[k]}) AS d{k}" for k in count]
+    labels = [_literal(label) for label in np.asarray(plan.classes).tolist()]
+    steps: Steps = [("decisions", decisions)]
+    if plan.head is Head.LOGISTIC:
+        shares = [f"1.0 / (1.0 + {_exp(f'{sign}d0')})" for sign in ("", "-")]
+        label = f"CASE WHEN d0 > 0.0 THEN {labels[1]} WHEN d0 <= 0.0 THEN {labels[0]} END"
+    else:
+        best = [" AND ".join(f"d{k} >= d{i}" for i in count if i != k) for k in count]
+        label = "CASE " + " ".join(f"WHEN {best[k]} THEN {labels[k]}" for k in count) + " END"
+        if plan.head is Head.SOFTMAX:
+            largest = "CASE " + " ".join(f"WHEN {best[k]} THEN d{k}" for k in count) + " END AS largest"
+            masses = [f"{_exp(f'(d{k} - largest)')} AS e{k}" for k in count]
+            steps.append(("largest", [largest]))
+        else:
+            masses = [f"1.0 / (1.0 + {_exp(f'-d{k}')}) AS e{k}" for k in count]
+        steps += [("masses", masses), ("total", [f"{_sum([f'e{k}' for k in count])} AS total"])]
+        even = _number(1.0 / plan.n_outputs)
+        shares = [f"CASE WHEN total > 0.0 THEN e{k} / total WHEN total = 0.0 THEN {even} END" for k in count]
+    named = [
+        f"{share} AS {_identifier(f'p_{name}')}"
+        for share, name in zip(shares, np.asarray(plan.classes).tolist(), strict=True)
+    ]
+    return steps, [f'{label} AS "label"', *named]
+
+
+def _listed(expressions: list[str]) -> str:
+    return ",\n    ".join(expressions)
+
+
+def _entry(node: Node, m: int, j: int | None) -> Any:
+    values = node.table
+    if values.ndim == 0:
+        return values.item()
+    return values[m if len(values) > 1 else 0] if values.ndim == 1 else values[m if len(values) > 1 else 0, j]
+
+
+def _sum(terms: list[str]) -> str:
+    """A sum whose tree is as shallow as need be."""
+    if not terms:
+        return "0.0"
+    while len(terms) > _TERMS:
+        terms = [f"({' + '.join(terms[i : i + _TERMS])})" for i in range(0, len(terms), _TERMS)]
+    return " + ".join(terms)
+
+
+def _exp(argument: str) -> str:
+    largest = _number(float(np.exp(_RANGE)))
+    over, under = f"{argument} > {_RANGE}", f"{argument} < -{_RANGE}"
+    return f"CASE WHEN {over} THEN {largest} WHEN {under} THEN 0.0 ELSE EXP({argument}) END"
+
+
+_CALLS = {
+    "negative": lambda a: f"(-{a})",
+    "absolute": lambda a: f"ABS({a})",
+    "exp": lambda a: f"({_exp(a)})",
+    "tanh": lambda a: f"(1.0 - 2.0 / (1.0 + {_exp(f'(2.0 * {a})')}))",
+    "minimum": lambda a, b: f"(CASE WHEN {a} < {b} THEN {a} ELSE {b} END)",
+    "at_least": lambda a, b: f"(CASE WHEN {a} >= {b} THEN 1.0 WHEN {a} < {b} THEN 0.0 END)",
+    "xlogx": lambda a: f"(CASE WHEN {a} > 0.0 THEN {a} * LN({a}) WHEN {a} <= 0.0 THEN 0.0 END)",
+}
+
+
+def _number(value: Any) -> str:
+    """The shortest text that reads back as the same number; a negative one in brackets, since -- starts a comment."""
+    text = repr(float(value))
+    return f"({text})" if text.startswith("-") else text
+
+
+def _literal(label: Any) -> str:
+    if isinstance(label, bool):
+        return "TRUE" if label else "FALSE"
+    if isinstance(label, int | float):
+        return repr(label)
+    return "'" + _printable(str(label)).replace("'", "''") + "'"
+
+
+def _identifier(name: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"the name {name!r} cannot be that of a table or column: expected a text that is not empty")
+    return '"' + _printable(name).replace('"', '""') + '"'
+
+
+def _printable(text: str) -> str:
+    if "\0" in text:
+        raise ValueError(f"{text!r} holds a NUL character, which no SQL statement can")
+    return text

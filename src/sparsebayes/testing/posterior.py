@@ -1,0 +1,150 @@
+r"""Audit of a fitted posterior: mean, covariance, evidence and gradients recomputed by brute force.
+
+Nothing of the solver is used, only the values of the kept functions, the precisions, and dense algebra in the plainest
+form: an inverse, and the log density of the targets under their own covariance matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, gammaln, logsumexp, softmax
+
+from sparsebayes.posterior import GaussianPosterior
+
+Array = NDArray[np.float64]
+
+_STEP = 1e-4
+
+
+def check_posterior(
+    est: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, rtol: float = 1e-6, slope: float = 0.1
+) -> dict[str, float]:
+    """Recompute the posterior of a fitted estimator on its training data, and compare.
+
+    Parameters
+    ----------
+    est : estimator
+        A fitted regressor (one target, Gaussian or Poisson likelihood) or classifier (two classes, or softmax).
+    X, y, sample_weight
+        What it was fitted on.
+    rtol : float
+        Largest relative deviation of mean, covariance (in units of the standard deviations) and evidence.
+    slope : float
+        Largest derivative of the evidence with respect to a log precision or, where it is learned, the log noise
+        variance: at a maximum there is none, and near one the tolerance of the fit leaves little.
+
+    Returns
+    -------
+    dict
+        The deviations found.
+
+    Raises
+    ------
+    AssertionError
+        With the numbers, where something differs.
+    """
+    weights = np.ones(len(np.asarray(y))) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    used = weights > 0.0
+    values = est._values(X)[used]
+    target, weights = np.asarray(y)[used], weights[used]
+    posteriors = est._posteriors
+    if len(posteriors) != 1:
+        raise ValueError(f"check_posterior takes one model; this estimator holds {len(posteriors)}")
+    if isinstance(posteriors[0], GaussianPosterior):
+        if est.likelihood != "gaussian":
+            raise ValueError(f"check_posterior cannot audit likelihood={est.likelihood!r}: its rows have weights")
+        found = _gaussian(est, posteriors[0], values, target, weights)
+    else:
+        found = _laplace(est, posteriors[0], values, target, weights)
+    wrong = [f"{name}: off by {value:.3g}" for name, value in found.items() if not value <= _limit(name, rtol, slope)]
+    assert not wrong, "the posterior does not agree with brute force: " + "; ".join(wrong)
+    return found
+
+
+def _limit(name: str, rtol: float, slope: float) -> float:
+    return slope if name.startswith("slope") else rtol
+
+
+def _relative(est: Any, posterior: Any, mean: Array, covariance: Array, evidence: float) -> dict[str, float]:
+    std = np.sqrt(np.diagonal(covariance))
+    reported = est.log_marginal_likelihood_
+    return {
+        "mean": float(np.max(np.abs(posterior.mean - mean) / std, initial=0.0)),
+        "covariance": float(np.max(np.abs(posterior.covariance - covariance) / np.outer(std, std), initial=0.0)),
+        "evidence": abs(reported - evidence) / max(1.0, abs(evidence)),
+    }
+
+
+def _slopes(evidence: Callable[[Array], float], parameters: Array) -> Array:
+    """Central differences of the evidence in log parameters."""
+    steps = _STEP * np.eye(len(parameters))
+    return np.array([evidence(parameters + s) - evidence(parameters - s) for s in steps]) / (2.0 * _STEP)
+
+
+def _gaussian(est: Any, posterior: GaussianPosterior, values: Array, y: Array, weights: Array) -> dict[str, float]:
+    Phi, t = values[:, posterior.functions], y.astype(np.float64) - posterior.offset
+    alpha = np.atleast_2d(est.alpha_)[0]
+    alpha, noise = alpha[np.isfinite(alpha)], posterior.noise_variance
+    B = weights / noise
+    covariance: Array = np.linalg.inv(Phi.T @ (B[:, None] * Phi) + np.diag(alpha)).astype(np.float64)
+    mean = covariance @ (Phi.T @ (B * t))
+
+    def evidence(log_parameters: Array) -> float:
+        return _gaussian_evidence(Phi, t, weights, np.exp(log_parameters[:-1]), float(np.exp(log_parameters[-1])))
+
+    here = np.log(np.append(alpha, noise))
+    found = _relative(est, posterior, mean, covariance, evidence(here))
+    slopes = np.abs(_slopes(evidence, here))
+    found["slope in log alpha"] = float(np.max(slopes[:-1], initial=0.0))
+    if est.noise_variance is None and est.status_.name == "CONVERGED":
+        found["slope in log noise"] = float(slopes[-1])
+    return found
+
+
+def _gaussian_evidence(Phi: Array, t: Array, weights: Array, alpha: Array, noise: float) -> float:
+    """Log density of the targets under their covariance; a row of weight k is k rows."""
+    C = np.diag(noise / weights) + (Phi / alpha) @ Phi.T
+    _, log_det = np.linalg.slogdet(C)
+    # A row seen k times says k - 1 times more about the noise than its mean does.
+    repeated = 0.5 * float(np.sum((weights - 1.0) * np.log(2.0 * np.pi * noise) + np.log(weights)))
+    return -0.5 * (len(t) * np.log(2.0 * np.pi) + float(log_det) + float(t @ np.linalg.solve(C, t))) - repeated
+
+
+def _laplace(est: Any, posterior: Any, values: Array, y: NDArray[Any], weights: Array) -> dict[str, float]:
+    n_outputs = getattr(posterior, "n_outputs", 1)
+    outputs = getattr(posterior, "outputs", np.zeros(len(posterior.mean), dtype=np.intp))
+    columns = np.zeros((len(values), n_outputs, len(posterior.mean)))
+    for k in range(n_outputs):
+        columns[:, k, outputs == k] = values[:, posterior.functions[outputs == k]]
+    log_p, gradient, curvature = _likelihood(est, posterior, columns, y, weights)
+    alpha = est.alpha_[np.isfinite(est.alpha_)]
+    flat = columns.reshape(-1, len(alpha))
+    precision = flat.T @ np.einsum("nkl,nla->nka", curvature, columns).reshape(-1, len(alpha)) + np.diag(alpha)
+    covariance: Array = np.linalg.inv(precision).astype(np.float64)
+    uphill = flat.T @ gradient.ravel() - alpha * posterior.mean
+    mean = posterior.mean + covariance @ uphill  # one Newton step: none is left at the mode
+    _, log_det = np.linalg.slogdet(precision)
+    prior = 0.5 * float(np.sum(np.log(alpha))) - 0.5 * float(alpha @ posterior.mean**2)
+    return _relative(est, posterior, mean, covariance, log_p + prior - 0.5 * float(log_det))
+
+
+def _likelihood(est: Any, posterior: Any, columns: Array, y: Any, weights: Array) -> tuple[float, Array, Array]:
+    """Log likelihood, gradient and curvature at the mode."""
+    out = columns @ posterior.mean
+    if not hasattr(est, "classes_"):
+        log_rate = out[:, 0] + posterior.offset
+        rate, t = np.exp(log_rate), y.astype(np.float64)
+        log_p = float(weights @ (t * log_rate - rate - gammaln(t + 1.0)))
+        return log_p, (weights * (t - rate))[:, None], (weights * rate)[:, None, None]
+    if len(est.classes_) == 2:
+        t, p = (y == est.classes_[1]).astype(np.float64), expit(out[:, 0])
+        log_p = -float(weights @ np.logaddexp(0.0, np.where(t > 0.5, -out[:, 0], out[:, 0])))
+        return log_p, (weights * (t - p))[:, None], (weights * p * (1.0 - p))[:, None, None]
+    t, p = (y[:, None] == est.classes_).astype(np.float64), softmax(out, axis=1)
+    log_p = float(weights @ (np.sum(t * out, axis=1) - logsumexp(out, axis=1)))
+    blocks = np.einsum("nk,kl->nkl", p, np.eye(p.shape[1])) - p[:, :, None] * p[:, None, :]
+    return log_p, weights[:, None] * (t - p), weights[:, None, None] * blocks

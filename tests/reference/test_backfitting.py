@@ -1,0 +1,236 @@
+"""Backfitting against exact algebra: sweeps, bound, gradients, and the whole solver."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, datasets
+from sparsebayes.basis import RBF
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference import Backfitting, Status
+from sparsebayes.inference.additive import (
+    LinearComponent,
+    ParametricComponent,
+    RegressorComponent,
+    probabilistic_backfitting,
+)
+from sparsebayes.inference.branches import Branches
+from sparsebayes.inference.metric import MetricProblem
+from sparsebayes.inference.problem import GaussianProblem
+
+
+def problem_of(seed, n=60, m=90, targets=1, weights=None):
+    rng = np.random.default_rng(seed)
+    Phi = rng.standard_normal((n, m)) @ np.diag(rng.uniform(0.2, 3.0, m))
+    T = rng.standard_normal((n, targets))
+    weights = np.ones(n) if weights is None else weights
+    return Phi, T, GaussianProblem(DenseDesign(Phi), T, weights, np.ones(m, dtype=bool))
+
+
+def exact_mean(Phi, T, weights, alpha, noise):
+    weighted = Phi.T * (weights / noise)
+    return np.linalg.solve(weighted @ Phi + np.diag(alpha), weighted @ T)
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("way", ["conjugate", "sequential", "parallel"])
+def test_at_fixed_precisions_every_way_ends_in_the_exact_posterior_mean(way, held, monkeypatch):
+    if not held:  # as for dictionaries that do not fit in memory
+        monkeypatch.setattr("sparsebayes.inference.branches._HELD_BYTES", 0)
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.5, 2.0, 60)
+    m = 8 if way == "parallel" else 90  # EM takes steps of 1/m
+    Phi, T, problem = problem_of(1, m=m, targets=2, weights=weights)
+    alpha, noise = rng.uniform(0.5, 5.0, m), 0.7
+    branches = Branches(problem, np.arange(m), np.zeros((m, 2)), alpha)
+    if way == "conjugate":
+        branches.conjugate(noise, 200, 0.0)
+    for _ in range(0 if way == "conjugate" else 10_000):
+        gain = branches.sequential(noise) if way == "sequential" else branches.parallel(noise, 1.0 / (m + 1))
+        assert gain >= -1e-9
+        if gain < 1e-15:
+            break
+    np.testing.assert_allclose(branches.weights, exact_mean(Phi, T, weights, alpha, noise), atol=1e-6)
+
+
+def test_a_sweep_is_backfitting_one_function_at_a_time():
+    Phi, T, problem = problem_of(2)
+    alpha, noise = np.linspace(0.1, 2.0, 90), 0.5
+    branches = Branches(problem, np.arange(90), np.zeros((90, 1)), alpha)
+    branches.sequential(noise)
+    b = np.zeros(90)
+    for m in range(90):
+        fake = T[:, 0] - Phi @ b + Phi[:, m] * b[m]
+        b[m] = Phi[:, m] @ fake / (Phi[:, m] @ Phi[:, m] + noise * alpha[m])  # eq. 6, with the precision
+    np.testing.assert_allclose(branches.weights[:, 0], b, rtol=1e-10)
+
+
+def sinc():
+    return datasets.make_sinc(100, noise=0.1, random_state=3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"precisions": "single"}, {"updates": "sequential"}, {"a": 1e-3, "b": 1e-3}])
+def test_the_bound_never_falls_and_lies_below_the_evidence(settings):
+    X, y = sinc()
+    models = []
+
+    def look(record, active):
+        if len(models) % 5 == 0:
+            assert record.evidence <= active.evidence() + 1e-9
+        models.append(record.objective)
+
+    solver = Backfitting(callback=look, **settings)
+    model = RVR(gamma=0.1, solver=solver).fit(X, y)
+    assert np.all(np.diff(models) >= -1e-9 * np.maximum(100, np.abs(models[1:])))
+    assert model.status_ is Status.BOUND
+    assert model.certificate_.log_evidence >= model.history_[-1].evidence
+    assert np.isfinite(model.certificate_.kept_gain)
+
+
+def test_every_kept_function_is_relevant():
+    X, y = sinc()
+    model = RVR(gamma=0.1, solver="backfitting").fit(X, y)
+    assert 3 <= len(model.relevance_) <= 12
+    Phi = np.column_stack([np.exp(-0.1 * (X - X[model.relevance_].T) ** 2), np.ones(len(X))])[:, : len(model.alpha_)]
+    C = model.noise_variance_ * np.eye(100) + (Phi / model.alpha_) @ Phi.T
+    for j in range(Phi.shape[1]):
+        rest = np.linalg.inv(C - np.outer(Phi[:, j], Phi[:, j]) / model.alpha_[j])
+        assert (Phi[:, j] @ rest @ (y - y.mean())) ** 2 > Phi[:, j] @ rest @ Phi[:, j]
+
+
+def test_a_single_precision_is_ridge_regression():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((80, 6))
+    y = X @ rng.standard_normal(6) + 0.5 * rng.standard_normal(80)
+    model = SparseBayesRegressor(solver=Backfitting(precisions="single"), fit_intercept=False, tol=1e-8).fit(X, y)
+    assert len(model.relevance_) == 6
+    np.testing.assert_allclose(model.alpha_, model.alpha_[0])
+    ridge = np.linalg.solve(X.T @ X + model.alpha_[0] * model.noise_variance_ * np.eye(6), X.T @ y)
+    np.testing.assert_allclose(model.coef_, ridge, rtol=1e-8)
+
+
+def test_more_functions_than_rows_with_a_single_precision():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((20, 50))
+    y = X[:, 0] + 0.1 * rng.standard_normal(20)
+    model = SparseBayesRegressor(solver=Backfitting(precisions="single"), fit_intercept=False).fit(X, y)
+    direct = X.T @ np.linalg.solve(X @ X.T + model.alpha_[0] * model.noise_variance_ * np.eye(20), y)
+    np.testing.assert_allclose(model.coef_, direct, rtol=1e-6, atol=1e-10)
+
+
+def test_two_classes_by_the_bound_of_jaakkola_and_jordan():
+    X, y = datasets.make_ripley(150, random_state=0)[:2]
+    model = RVC(gamma=4.0, solver="backfitting").fit(X, y)
+    objective = [record.objective for record in model.history_]
+    assert np.all(np.diff(objective) >= -1e-7)
+    assert model.score(X, y) > 0.8
+    assert 1 <= len(model.relevance_) < 30
+    values = np.column_stack([np.exp(-4.0 * ((X[:, None] - X[model.relevance_]) ** 2).sum(axis=2)), np.ones(len(X))])
+    values = values[:, : len(model.alpha_.ravel())]
+    weights = np.append(model.coef_.ravel(), model.intercept_)[: values.shape[1]]
+    gradient = values.T @ (y - expit(values @ weights)) - model.alpha_.ravel() * weights
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-5)  # the posterior is at the mode of the exact likelihood
+
+
+def test_several_classes_one_against_the_rest_and_not_jointly():
+    rng = np.random.default_rng(7)
+    X = np.vstack([rng.standard_normal((20, 2)) + centre for centre in ([0, 0], [4, 0], [0, 4])])
+    y = np.repeat([0, 1, 2], 20)
+    with pytest.raises(ValueError, match="multi_class='ovr'"):
+        SparseBayesClassifier(RBF(2.0), solver="backfitting").fit(X, y)
+    assert SparseBayesClassifier(RBF(2.0), solver="backfitting", multi_class="ovr").fit(X, y).score(X, y) > 0.9
+
+
+def test_max_iter_is_said_with_the_remedy():
+    X, y = sinc()
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        model = RVR(gamma=0.1, solver="backfitting", max_iter=2).fit(X, y)
+    assert model.n_iter_ == 2
+    assert np.all(np.isfinite(model.predict(X)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("precisions", "all"), ("updates", 3), ("inner", 0), ("initial", -1.0), ("a", -1), ("b", np.nan), ("a", 1.0)],
+)
+def test_settings_out_of_range(name, value):
+    X, y = sinc()
+    with pytest.raises(ValueError, match=r"choose one of|expected"):
+        RVR(solver=Backfitting(**{name: value})).fit(X, y)
+
+
+# -- probabilistic backfitting and the metric --------------------------------------------------------------
+
+
+def test_probabilistic_backfitting_converges_to_least_squares():
+    rng = np.random.default_rng(8)
+    F = rng.standard_normal((50, 5)) @ rng.standard_normal((5, 5))
+    t = rng.standard_normal(50)
+    components = [LinearComponent(F[:, m]) for m in range(5)]
+    fit = probabilistic_backfitting(components, t, tol=1e-16, max_iter=100_000)
+    assert np.all(np.diff(fit.errors) <= 1e-12)
+    found = np.array([component.weights[0] for component in components])
+    np.testing.assert_allclose(F @ found, F @ np.linalg.lstsq(F, t, rcond=None)[0], atol=1e-5)
+
+
+def test_trainable_components_find_their_parameters():
+    rng = np.random.default_rng(9)
+    x = rng.uniform(-3.0, 3.0, 300)
+    u = rng.uniform(-1.0, 1.0, 300)
+    t = 2.0 * np.exp(-3.0 * (x - 0.5) ** 2) + np.sin(3.0 * u) + 0.05 * rng.standard_normal(300)
+
+    class Bins:
+        def fit(self, X, y):
+            self.edges = np.linspace(-1.0, 1.0, 21)
+            place = np.digitize(X[:, 0], self.edges)
+            self.means = np.array([y[place == k].mean() if np.any(place == k) else 0.0 for k in range(22)])
+            return self
+
+        def predict(self, X):
+            return self.means[np.digitize(X[:, 0], self.edges)]
+
+    def values(theta):
+        return theta[0] * np.exp(-theta[1] * (x - theta[2]) ** 2)
+
+    bump = ParametricComponent(values, np.array([1.0, 1.0, 0.0]))
+    fit = probabilistic_backfitting([bump, RegressorComponent(Bins(), u[:, None])], t)
+    assert fit.converged
+    np.testing.assert_allclose(bump.theta, [2.0, 3.0, 0.5], atol=0.15)
+    assert fit.errors[-1] < 0.02
+    with pytest.raises(ValueError, match="at least one"):
+        probabilistic_backfitting([], t)
+    with pytest.raises(ValueError, match="share"):
+        probabilistic_backfitting([bump], t, share=2.0)
+
+
+def test_gradient_of_the_metric():
+    rng = np.random.default_rng(10)
+    X, target, weights = rng.standard_normal((30, 3)), rng.standard_normal(30), rng.standard_normal(4)
+    problem = MetricProblem(X, X[:4], target, rng.uniform(0.5, 2.0, 4), 0.3, -1.0, 2.0)
+    here = np.array([-0.5, 0.2, -1.5])
+    _, metric, other = problem.value_and_gradient(here, weights)
+    for analytic, point in ((metric, 0), (other, 1)):
+        for k, expected in enumerate(analytic):
+            step = 1e-5 * np.eye(len(analytic))[k]
+            shift = (step, 0.0) if point == 0 else (0.0, step)
+            up = problem.value_and_gradient(here + shift[0], weights + shift[1])[0]
+            down = problem.value_and_gradient(here - shift[0], weights - shift[1])[0]
+            assert (up - down) / 2e-5 == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_the_metric_climbs_the_bound():
+    rng = np.random.default_rng(11)
+    X = rng.uniform(-3.0, 3.0, (80, 3))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(80)
+    log_metric = np.full(3, np.log(0.3))
+    model = SparseBayesRegressor(RBF(np.exp(-0.5 * log_metric)), solver="backfitting", fit_intercept=False).fit(X, y)
+    problem = MetricProblem(
+        X, np.asarray(model.relevance_vectors_), y, model.alpha_, model.noise_variance_, np.log(0.3), 2.0
+    )
+    np.testing.assert_allclose(problem.kernel(log_metric) @ model.coef_, model.predict(X), atol=1e-8)
+    before = problem.value_and_gradient(log_metric, model.coef_)[0]
+    moved, weights = problem.climb(log_metric, model.coef_, 100)
+    assert problem.value_and_gradient(moved, weights)[0] > before + 0.1
+    prior = MetricProblem(X, problem.centres, y, model.alpha_, model.noise_variance_, np.log(0.3), 1e-3)
+    np.testing.assert_allclose(prior.climb(log_metric, model.coef_, 100)[0], log_metric, atol=0.01)

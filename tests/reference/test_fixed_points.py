@@ -1,0 +1,237 @@
+"""The solvers of the original relevance vector machine against brute force, and the figure that Tipping printed."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import digamma, gammaln, log_expit
+from scipy.stats import multivariate_normal
+
+from sparsebayes import EM, RVR, MacKay, SparseBayesClassifier, SparseBayesRegressor, Variational, datasets
+from sparsebayes.basis import Bias, LinearSpline
+from sparsebayes.design import as_design
+from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.bound import BoundActive
+from sparsebayes.inference.dual import DualActive, DualLaplace
+from sparsebayes.inference.hyperpriors import Hyperpriors
+from sparsebayes.inference.laplace import LaplaceActive, LaplaceProblem
+from sparsebayes.inference.noise import NoiseProfile
+from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.likelihood import Bernoulli, Categorical
+
+
+def regression(n=20, m=12, targets=1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m))
+    Y = X[:, :2] @ rng.standard_normal((2, targets)) + 0.3 * rng.standard_normal((n, targets))
+    problem = GaussianProblem(as_design(X), Y, rng.uniform(0.5, 2.0, n), np.ones(m, dtype=bool))
+    return problem, rng
+
+
+def test_noise_free_sinc_with_splines():
+    """Tipping 2001: 9 vectors and a maximum error of .0070."""
+    X, y = datasets.make_sinc(100, noise=0.0)
+    basis = Bias() + LinearSpline()
+    model = SparseBayesRegressor(basis, fit_intercept=False, noise_variance=0.01**2, solver="mackay").fit(X, y)
+    assert sum(f["kind"] != "bias" for f in model.relevance_functions_) == 9
+    assert np.max(np.abs(model.predict(X) - y)) <= 0.0087
+    assert model.log_marginal_likelihood_ >= 305.5
+    assert model.certificate_.converged
+
+
+# -- the dual form ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+@pytest.mark.parametrize("beta", [2.0, 1e9])  # by Cholesky, and by the square root
+def test_dual_regression_is_the_primal(targets, beta):
+    problem, rng = regression(targets=targets)
+    alpha = rng.uniform(0.1, 10.0, 12)
+    dual = DualActive(problem, list(range(12)), alpha, beta)
+    primal = ActiveSet.from_model(problem, list(range(12)), alpha, beta)
+    assert dual.evidence() == pytest.approx(primal.evidence(), rel=1e-9)
+    np.testing.assert_allclose(dual.mean, primal.mean, atol=1e-5)
+    scale = np.sqrt(np.outer(primal.variance, primal.variance))
+    np.testing.assert_allclose(dual.covariance / scale, primal.covariance / scale, atol=1e-12 * beta)
+    np.testing.assert_allclose(dual.well_determined, primal.well_determined, rtol=1e-9)
+    assert dual.residual_sumsq == pytest.approx(primal.residual_sumsq, rel=1e-6)
+    here = np.log(beta)
+    assert NoiseProfile.of(dual).evidence(here) == pytest.approx(primal.evidence(), rel=1e-9)
+    assert dual.condition_number() == pytest.approx(primal.condition_number(), rel=1e-6)
+
+
+def test_moves_of_the_dual_form():
+    problem, rng = regression()
+    alpha = rng.uniform(0.1, 10.0, 12)
+    dual = DualActive(problem, list(range(11)), alpha[:11], 3.0)
+    found = dual.statistics()
+    primal = ActiveSet.from_model(problem, list(range(11)), alpha[:11], 3.0)
+    np.testing.assert_allclose(found.s, primal.statistics().s, rtol=1e-8)
+    np.testing.assert_allclose(found.q2, primal.statistics().q2, rtol=1e-8)
+    assert dual.add(11, alpha[11])
+    assert dual.reestimate(3, 7.0)
+    assert dual.delete(0)
+    changed = alpha.copy()
+    changed[3] = 7.0
+    expected = ActiveSet.from_model(problem, list(range(1, 12)), changed[1:], 3.0)
+    assert dual.indices == expected.indices
+    assert dual.evidence() == pytest.approx(expected.evidence(), rel=1e-10)
+    assert dual.recompute().evidence() == pytest.approx(expected.evidence(), rel=1e-10)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_dual_classification_is_the_primal(classes):
+    rng = np.random.default_rng(1)
+    n, m = 15, 25
+    labels = rng.integers(0, classes, n)
+    weights = rng.uniform(0.5, 2.0, n)
+    likelihood = (
+        Bernoulli(labels.astype(float), weights) if classes == 2 else Categorical(np.eye(classes)[labels], weights)
+    )
+    problem = LaplaceProblem(as_design(rng.standard_normal((n, m))), likelihood, np.ones(m, dtype=bool))
+    indices = list(range(problem.n_functions))
+    alpha = rng.uniform(0.5, 50.0, len(indices))
+    dual, primal = DualLaplace(problem, indices, alpha), LaplaceActive.from_model(problem, indices, alpha)
+    assert dual.evidence() == pytest.approx(primal.evidence(), rel=1e-10)
+    np.testing.assert_allclose(dual.mean, primal.mean, atol=1e-10)
+    np.testing.assert_allclose(dual.covariance, primal.covariance, atol=1e-10)
+    np.testing.assert_allclose(dual.squared_mean(), primal.squared_mean(), atol=1e-10)
+    np.testing.assert_allclose(dual.leave_one_out(), primal.leave_one_out(), rtol=1e-7, atol=1e-10)
+
+
+# -- hyperpriors --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [MacKay, EM, Variational])
+def test_with_hyperpriors_the_objective_is_stationary(make):
+    problem, _ = regression(n=60, m=6)
+    priors = Hyperpriors(0.5, 0.2, 2.0, 0.1)
+    y, X, w = problem.targets[:, 0], problem.design.columns(np.arange(6)), problem.weights
+    solver = make(priors.a, priors.b, priors.c, priors.d)
+    model = SparseBayesRegressor(fit_intercept=False, solver=solver, tol=1e-9).fit(X, y, w)
+    assert model.certificate_.converged
+
+    def objective(log_alpha, log_beta):
+        active = ActiveSet.from_model(problem, model.relevance_.tolist(), np.exp(log_alpha), np.exp(log_beta))
+        alpha, rate = active.alpha, priors.b * problem.mean_square * w.sum() / problem.sqnorms[model.relevance_]
+        beta, noise_rate = active.beta, priors.d * problem.mean_square
+        gammas = np.sum(priors.a * np.log(rate * alpha / priors.a) + priors.a - rate * alpha)
+        gammas += priors.c * np.log(noise_rate * beta / priors.c) + priors.c - noise_rate * beta
+        return active.evidence() + gammas
+
+    at = np.log(model.alpha_), -np.log(model.noise_variance_)
+    assert objective(*at) == pytest.approx(model.certificate_.objective, rel=1e-8)
+    for j in range(len(model.alpha_) + 1):
+        step = 1e-3 * np.eye(len(model.alpha_) + 1)[j]
+        up = objective(at[0] + step[:-1], at[1] + step[-1])
+        down = objective(at[0] - step[:-1], at[1] - step[-1])
+        assert abs(up - down) / 2e-3 < 1e-3, j
+
+
+@pytest.mark.parametrize("make", [MacKay, EM, Variational])
+def test_hyperpriors_do_not_depend_on_units(make):
+    X, y = datasets.make_sinc(60, noise=0.1, random_state=1)
+    solver = make(0.1, 0.1, 0.1, 0.1)
+    one = RVR(gamma=0.1, solver=solver).fit(X, y)
+    other = RVR(gamma=0.1, solver=solver).fit(X, 1000.0 * y)
+    np.testing.assert_array_equal(one.relevance_, other.relevance_)
+    np.testing.assert_allclose(1000.0 * one.predict(X), other.predict(X), rtol=1e-6, atol=1e-3)
+
+
+def test_the_best_precision_under_a_prior_is_the_best():
+    problem, _ = regression(n=40, m=8)
+    active = ActiveSet.from_model(problem, [0, 1], np.array([1.0, 2.0]), 4.0)
+    priors, found = Hyperpriors(0.3, 0.1), active.statistics()
+    best, gain = priors.best_moves(active, found.alpha, found.s, found.q2)
+    rate = priors.rates(active)
+    grid = np.exp(np.linspace(-12.0, 12.0, 20001))
+    for m in range(8):
+        value = 0.5 * (found.q2[m] / (grid + found.s[m]) - np.log1p(found.s[m] / grid))
+        value += priors.a * np.log(rate[m] * grid / priors.a) + priors.a - rate[m] * grid
+        present = 0.0 if m > 1 else np.interp(np.log(active.alpha[m]), np.log(grid), value)
+        assert gain[m] == pytest.approx(max(np.max(value), 0.0) - present, abs=1e-5)
+        assert np.isfinite(best[m]) == (np.max(value) > 0.0)
+
+
+# -- the variational bounds -----------------------------------------------------------------------------------
+
+
+def explicit_bound(active, a, b, c, d, learn_noise):
+    """Every expectation of Bishop & Tipping's bound by itself, for one target."""
+    problem, mean, covariance = active.problem, active.mean[:, 0], active.covariance
+    n, size = problem.n_effective, active.size
+    shape, rate = a + 0.5, (a + 0.5) / active.alpha
+    prior = b * problem.mean_square * n / problem.sqnorms[active.indices]
+    log_alpha, second = digamma(shape) - np.log(rate), mean**2 + np.diagonal(covariance)
+    columns = problem.columns(np.array(active.indices))
+    error = np.sum((problem.target[:, 0] - columns @ mean) ** 2) + np.trace(columns.T @ columns @ covariance)
+    bound = np.sum(-0.5 * np.log(2 * np.pi) + 0.5 * log_alpha - 0.5 * active.alpha * second)
+    bound += 0.5 * (size * (1.0 + np.log(2 * np.pi)) + np.linalg.slogdet(covariance)[1])
+    bound += np.sum(a * np.log(prior) - gammaln(a) + (a - 1.0) * log_alpha - prior * active.alpha)
+    bound += np.sum(shape - np.log(rate) + gammaln(shape) + (1.0 - shape) * digamma(shape))
+    if not learn_noise:
+        return bound + 0.5 * n * np.log(active.beta / (2 * np.pi)) - 0.5 * active.beta * error
+    shape, prior = c + 0.5 * n, d * problem.mean_square
+    rate = shape / active.beta
+    log_beta = digamma(shape) - np.log(rate)
+    bound += 0.5 * n * (log_beta - np.log(2 * np.pi)) - 0.5 * active.beta * error
+    bound += c * np.log(prior) - gammaln(c) + (c - 1.0) * log_beta - prior * active.beta
+    return bound + shape - np.log(rate) + gammaln(shape) + (1.0 - shape) * digamma(shape)
+
+
+@pytest.mark.parametrize("learn_noise", [True, False])
+def test_the_lower_bound_is_its_expectations(learn_noise):
+    problem, rng = regression(n=30, m=5)
+    active = ActiveSet.from_model(problem, [0, 2, 3], rng.uniform(0.5, 3.0, 3), 4.0)
+    solver = Variational(0.3, 0.2, 0.4, 0.1)
+    expected = explicit_bound(active, 0.3, 0.2, 0.4, 0.1, learn_noise)
+    assert solver.lower_bound(active, learn_noise=learn_noise) == pytest.approx(expected, rel=1e-9)
+
+
+def test_an_improper_prior_has_no_bound():
+    problem, _ = regression()
+    with pytest.raises(ValueError, match="improper"):
+        Variational(a=0.0).lower_bound(ActiveSet(problem, 1.0), learn_noise=True)
+
+
+def test_the_logistic_bound_is_below_the_evidence():
+    """One function, so that the evidence is an integral over one weight."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal(12)
+    t = (x + rng.standard_normal(12) > 0).astype(float)
+    problem = LaplaceProblem(as_design(x[:, None]), Bernoulli(t, np.ones(12)), np.ones(1, dtype=bool))
+
+    def joint(w):
+        return np.exp(np.sum(log_expit(np.where(t > 0, 1.0, -1.0) * x * w)) - 0.5 * w**2) / np.sqrt(2 * np.pi)
+
+    exact = np.log(quad(joint, -20.0, 20.0)[0])
+    loose = BoundActive(problem, [0], np.ones(1), np.full(12, 3.0))
+    tight = loose.recompute()
+    assert loose.evidence() < tight.evidence() < exact
+    assert tight.evidence() == pytest.approx(exact, abs=0.5)
+    # At the best parameters every change of them lowers the bound.
+    for n in range(12):
+        other = tight.xi.copy()
+        other[n] *= 1.1
+        assert BoundActive(problem, [0], np.ones(1), other).evidence() < tight.evidence()
+
+
+def test_the_evidence_at_fixed_xi_is_a_gaussian_integral():
+    rng = np.random.default_rng(4)
+    X, t = rng.standard_normal((6, 2)), np.array([0.0, 1, 1, 0, 1, 0])
+    problem = LaplaceProblem(as_design(X), Bernoulli(t, np.ones(6)), np.ones(2, dtype=bool))
+    xi, alpha = rng.uniform(0.5, 2.0, 6), np.array([0.7, 2.0])
+    active = BoundActive(problem, [0, 1], alpha, xi)
+    curvature = np.tanh(xi / 2) / (4 * xi)
+    w = multivariate_normal(active.mean, active.covariance).rvs(5, random_state=0)
+    y = w @ X.T
+    rows = (t - 0.5) * y - curvature * (y**2 - xi**2) + log_expit(xi) - 0.5 * xi
+    prior = 0.5 * np.sum(np.log(alpha / (2 * np.pi))) - 0.5 * w**2 @ alpha
+    posterior = multivariate_normal(active.mean, active.covariance).logpdf(w)
+    np.testing.assert_allclose(rows.sum(axis=1) + prior - posterior, active.evidence(), rtol=1e-10)
+
+
+def test_softmax_has_no_variational_bound():
+    X, y = datasets.load("iris", return_X_y=True)
+    with pytest.raises(ValueError, match=r"two classes.*multi_class='ovr'"):
+        SparseBayesClassifier(solver="variational").fit(X, y)
+    assert SparseBayesClassifier(solver="variational", multi_class="ovr").fit(X, y).score(X, y) > 0.9

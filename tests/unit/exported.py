@@ -1,0 +1,81 @@
+"""Models of every kind that is exported, and rows to compare them on."""
+
+import functools
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+from sparsebayes import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.basis import (
+    RBF,
+    Bias,
+    Cauchy,
+    Heaviside,
+    Laplacian,
+    Linear,
+    LinearSpline,
+    Polynomial,
+    PolynomialKernel,
+    Sigmoid,
+    ThinPlateSpline,
+)
+
+N_ROWS = 10_000
+D = 3
+_rng = np.random.default_rng(0)
+X = _rng.standard_normal((60, D))
+Y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * _rng.standard_normal(60)
+TWO_TARGETS = np.column_stack([Y, np.cos(X[:, 0]) + 0.1 * _rng.standard_normal(60)])
+TWO = np.array(["no", "yes"])[(Y > 0.3).astype(int)]
+THREE = np.array([3, 5, 9])[(Y > -0.5).astype(int) + (Y > 0.8)]
+# Far beyond the training rows as well, where splines and polynomials are large.
+ROWS = 2.0 * _rng.standard_normal((N_ROWS, D))
+
+_UNFITTED = {
+    "rbf": (RVR(gamma=0.3), Y),
+    "linear": (RVR("linear"), Y),
+    "poly": (RVR("poly", gamma=0.5, coef0=1.0), Y),
+    "laplacian": (RVR("laplacian", gamma=0.5), Y),
+    "sigmoid": (RVR(Sigmoid(0.3, -0.1)), Y),
+    "sum of kernels on rows": (RVR(RBF(0.8) + RBF(3.0)), Y),
+    "columns": (SparseBayesRegressor(), Y),
+    "columns without an intercept": (SparseBayesRegressor(fit_intercept=False), Y),
+    "widths": (SparseBayesRegressor(Bias() + Linear() + RBF([0.5, 1.0, 2.0])), Y),
+    "laplacian widths": (SparseBayesRegressor(Laplacian([2.0, 1.0, 4.0], centres=20)), Y),
+    "cauchy": (SparseBayesRegressor(Cauchy(0.7)), Y),
+    "linear spline": (SparseBayesRegressor(LinearSpline()), Y),
+    "thin plate": (SparseBayesRegressor(ThinPlateSpline(2.0)), Y),
+    "steps": (SparseBayesRegressor(Heaviside()), Y),
+    "monomials": (SparseBayesRegressor(Polynomial(3)), Y),
+    "polynomial kernel": (SparseBayesRegressor(PolynomialKernel(4, 0.3, 1.0)), Y),
+    "two targets": (RVR(gamma=0.3), TWO_TARGETS),
+    "shared support": (RVR(gamma=0.3, shared_support=True), TWO_TARGETS),
+    "nothing kept": (SparseBayesRegressor(RBF(0.01)), np.full(60, 2.0)),
+    "ard": (ARDRegression(), Y),
+    "standardised": (make_pipeline(StandardScaler(), RVR(gamma=0.3)), Y),
+    "scaled twice": (make_pipeline(MaxAbsScaler(), MinMaxScaler((-1, 2)), ARDRegression()), Y),
+    "two classes": (RVC(gamma=0.3), TWO),
+    "two classes of columns": (SparseBayesClassifier(), Y > 0.3),
+    "softmax": (RVC(gamma=0.3), THREE),
+    "softmax of monomials": (SparseBayesClassifier(Polynomial(2)), THREE),
+    "one against the rest": (RVC(gamma=0.3, multi_class="ovr"), THREE),
+    "standardised classes": (make_pipeline(StandardScaler(), RVC("linear")), THREE.astype(float)),
+}
+CLASSIFICATIONS = [name for name, (est, _) in _UNFITTED.items() if is_classifier(est)]
+REGRESSIONS = [name for name in _UNFITTED if name not in CLASSIFICATIONS]
+
+
+@functools.cache
+def model(name):
+    est, y = _UNFITTED[name]
+    return est.fit(X, y)
+
+
+@functools.cache
+def expected(name):
+    """Mean and standard deviation as (n, targets), or labels and probabilities."""
+    if name in CLASSIFICATIONS:
+        return model(name).predict(ROWS), model(name).predict_proba(ROWS)
+    return tuple(values.reshape(N_ROWS, -1) for values in model(name).predict(ROWS, return_std=True))

@@ -1,0 +1,294 @@
+"""Error bars, robust likelihoods, counts, and what is said of the support."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+from sparsebayes import RVR, SparseBayesClassifier, SparseBayesRegressor, datasets, load, save
+from sparsebayes.basis import Heaviside, LinearSpline
+from sparsebayes.inference import Status
+from sparsebayes.inference.robust import near_trimmed_fit
+from sparsebayes.inference.support import SupportRule
+from sparsebayes.posterior import conformal_quantile
+
+X, Y = datasets.make_sinc(100, noise=0.1, random_state=0)
+FAR = np.array([[200.0], [-300.0]])
+
+
+@pytest.fixture(scope="module")
+def model():
+    return RVR(gamma=1 / 16).fit(X, Y)
+
+
+# -- noise ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [3, 8])
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_is_held_where_the_evidence_would_let_it_collapse(k, seed):
+    X, y, _ = datasets.make_spikes(50, 100, k, noise=0.1 / np.sqrt(50), random_state=seed)
+    model = SparseBayesRegressor(fit_intercept=False).fit(X, y)
+    assert 0.5 <= model.noise_variance_ / (0.01 / 50) <= 2.0
+    assert model.status_ is Status.NOISE_HELD
+    assert model.certificate_.noise_degenerate
+
+
+def test_a_fixed_noise_is_honoured_exactly():
+    X, y, _ = datasets.make_spikes(50, 100, 3, noise=0.01, random_state=0)
+    model = SparseBayesRegressor(fit_intercept=False, noise_variance=0.37e-3).fit(X, y)
+    assert model.noise_variance_ == pytest.approx(0.37e-3, rel=1e-12)
+
+
+def test_a_degenerate_noise_is_never_silent():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 60)), rng.standard_normal(20)
+    model = SparseBayesRegressor().fit(X, y)
+    assert not (model.certificate_.noise_degenerate and model.status_ is Status.CONVERGED)
+
+
+# -- support -------------------------------------------------------------------------------------------------
+
+
+def test_the_conservative_rule_finds_spikes_and_little_else():
+    X, y, w = datasets.make_spikes(256, 1024, 40, noise=0.005, random_state=0)
+    model = SparseBayesRegressor(fit_intercept=False, support="conservative").fit(X, y)
+    true, kept = set(np.flatnonzero(w)), set(model.relevance_)
+    assert true <= kept
+    assert len(kept - true) <= 2
+    assert np.sqrt(model.noise_variance_) == pytest.approx(0.005, rel=0.2)
+    assert model.certificate_.converged
+
+
+def test_the_conservative_rule_finds_the_jumps_of_noisy_blocks():
+    X, y = datasets.make_blocks(1024, noise=1.0, sd=7.0, random_state=0)
+    model = SparseBayesRegressor(Heaviside(), fit_intercept=False, support="conservative").fit(X, y)
+    places = X[model.relevance_, 0]
+    assert all(np.min(np.abs(places - jump)) <= 1 / 1024 for jump in datasets.blocks_jumps())
+    assert len(places) <= 14
+
+
+def test_the_conservative_rule_holds_for_every_function_kept_and_left_out():
+    X, y, _ = datasets.make_spikes(60, 90, 5, noise=0.02, random_state=3)
+    model = SparseBayesRegressor(fit_intercept=False, support="conservative").fit(X, y)
+    report = model.support_report()
+    assert np.all(report.signal_to_noise > report.threshold)
+    assert model.certificate_.excluded_theta + 1.0 <= report.threshold * (1.0 + 1e-6)
+    assert model.certificate_.objective < model.certificate_.log_evidence
+
+
+@pytest.mark.parametrize("m", [2, 10, 1000, 10**6])
+@pytest.mark.parametrize("targets", [1, 3])
+def test_the_expected_number_of_false_functions_is_bounded(m, targets):
+    rule = SupportRule.named("conservative", m, targets)
+    assert rule.expected_false <= 1.0 / np.sqrt(np.pi * np.log(m))
+    assert rule.cost == pytest.approx(0.5 * targets * (rule.threshold - 1.0 - np.log(rule.threshold)))
+
+
+def test_the_support_report_is_a_table(model):
+    report = model.support_report()
+    frame = report.to_frame()
+    assert len(report) == len(frame) == len(model.alpha_)
+    assert "evidence lost" in str(report)
+    worst = int(np.argmin(report.evidence_lost))
+    values = model._values(X)[:, np.arange(len(report)) != worst]
+    noise, alpha = model.noise_variance_, np.delete(model.alpha_, worst)
+    t = Y - model._posteriors[0].offset
+    C = noise * np.eye(len(t)) + (values / alpha) @ values.T
+    without = -0.5 * (len(t) * np.log(2 * np.pi) + np.linalg.slogdet(C)[1] + t @ np.linalg.solve(C, t))
+    assert report.evidence_lost[worst] == pytest.approx(model.log_marginal_likelihood_ - without, rel=1e-6)
+
+
+@pytest.mark.parametrize("multi_class", ["softmax", "ovr"])
+def test_the_support_report_names_classes(multi_class):
+    data = datasets.load("iris")
+    few, labels = data.data[::3], data.target[::3]
+    report = SparseBayesClassifier(multi_class=multi_class).fit(few, labels).support_report()
+    assert set(report.output) <= set(labels)
+    assert np.all((report.sign_probability >= 0.5) & (report.sign_probability <= 1.0))
+
+
+# -- error bars ----------------------------------------------------------------------------------------------
+
+
+def test_augmented_bars_grow_away_from_the_data(model):
+    far = model.predict(FAR, return_std=True, uncertainty="augmented")[1]
+    at_data = model.predict(X, return_std=True, uncertainty="augmented")[1]
+    assert np.all(far**2 >= (model.noise_variance_ + np.var(Y)) * (1.0 - 1e-12))
+    assert np.min(far) >= np.max(at_data)
+    assert np.all(at_data >= model.predict(X, return_std=True)[1])
+
+
+def test_augmented_bars_are_those_of_the_enlarged_model(model):
+    place = np.array([[1.3]])
+    posterior = model._posteriors[0]
+    Phi = np.hstack([model._values(X)[:, posterior.functions], np.exp(-((X - place) ** 2) / 16)])
+    alpha = np.append(model.alpha_, 1.0 / np.var(Y))
+    covariance = np.linalg.inv(Phi.T @ Phi / model.noise_variance_ + np.diag(alpha))
+    row = np.append(model._values(place)[0, posterior.functions], 1.0)
+    expected = np.sqrt(model.noise_variance_ + row @ covariance @ row)
+    assert model.predict(place, True, "augmented")[1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_augmented_bars_need_a_localised_kernel():
+    spline = SparseBayesRegressor(LinearSpline()).fit(X, Y)
+    with pytest.raises(ValueError, match="localised"):
+        spline.predict(X, return_std=True, uncertainty="augmented")
+
+
+def test_the_mean_does_not_depend_on_the_kind_of_bars(model):
+    for kind in ("augmented", "conformal"):
+        np.testing.assert_array_equal(model.predict(X, True, kind)[0], model.predict(X))
+
+
+def test_calibrated_intervals_cover_whatever_the_noise():
+    rng = np.random.default_rng(0)
+    inputs = rng.uniform(-10, 10, (3000, 1))
+    y = np.sinc(inputs[:, 0] / np.pi) + 0.1 * rng.standard_t(2, 3000)
+    model = RVR(gamma=1 / 16, noise_variance=1e-3).fit(inputs[:200], y[:200]).calibrate(inputs[200:1200], y[200:1200])
+    low, high = model.predict_interval(inputs[1200:], 0.9, "conformal")
+    assert np.mean((y[1200:] >= low) & (y[1200:] <= high)) == pytest.approx(0.9, abs=0.03)
+
+
+def test_left_out_scores_are_those_of_refits_with_the_same_functions(model):
+    posterior, noise = model._posteriors[0], model.noise_variance_
+    values = model._values(X)[:, posterior.functions]
+    for n in (0, 17, 99):
+        rest = np.arange(len(X)) != n
+        covariance = np.linalg.inv(values[rest].T @ values[rest] / noise + np.diag(model.alpha_))
+        mean = covariance @ (values[rest].T @ (Y[rest] - posterior.offset)) / noise
+        std = np.sqrt(noise + values[n] @ covariance @ values[n])
+        expected = abs(Y[n] - posterior.offset - values[n] @ mean) / std
+        assert model._scores[n, 0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_quantile_that_needs_more_rows_is_infinite():
+    assert conformal_quantile(np.arange(9.0), np.ones(9), 0.95) == np.inf
+    assert conformal_quantile(np.arange(19.0), np.ones(19), 0.95) == 18.0
+
+
+def test_draws_have_the_predicted_mean_and_spread(model):
+    draws = model.sample_y(X[:5], 20_000, random_state=1)
+    mean, std = model.predict(X[:5], return_std=True)
+    np.testing.assert_allclose(draws.mean(axis=1), mean, atol=5e-3)
+    np.testing.assert_allclose(draws.std(axis=1), std, rtol=0.03)
+
+
+def test_error_bars_survive_saving(tmp_path, model):
+    save(model, tmp_path / "model.sb")
+    again = load(tmp_path / "model.sb")
+    for kind in ("posterior", "augmented", "conformal"):
+        np.testing.assert_array_equal(again.predict(FAR, True, kind)[1], model.predict(FAR, True, kind)[1])
+    assert str(again.support_report()) == str(model.support_report())
+
+
+# -- robust likelihoods and counts ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("likelihood", ["outliers", "student-t"])
+def test_outliers_are_found_and_do_little_harm(likelihood):
+    rng = np.random.default_rng(1)
+    bad = np.zeros(100, dtype=bool)
+    bad[rng.choice(100, 20, replace=False)] = True
+    spoilt = np.where(bad, rng.uniform(-5, 5, 100), Y)
+    robust = RVR(gamma=1 / 16, likelihood=likelihood).fit(X, spoilt)
+    plain = RVR(gamma=1 / 16).fit(X, spoilt)
+    clean = np.sinc(X[:, 0] / np.pi)
+    assert np.std(robust.predict(X) - clean) < 0.25 * np.std(plain.predict(X) - clean)
+    assert roc_auc_score(bad, robust.outlier_probability_) >= 0.95
+
+
+@pytest.mark.parametrize("likelihood", ["outliers", "student-t"])
+def test_robust_fits_do_not_depend_on_units_or_row_order(likelihood):
+    rng = np.random.default_rng(2)
+    inputs = rng.standard_normal((40, 2))
+    y = inputs @ [1.0, -2.0] + 0.1 * rng.standard_normal(40)
+    y[:6] += 8.0
+    one = SparseBayesRegressor(likelihood=likelihood).fit(inputs, y)
+    order = rng.permutation(40)
+    other = clone(one).fit(inputs[order], 1e3 * y[order] + 7.0)
+    np.testing.assert_allclose(other.predict(inputs), 1e3 * one.predict(inputs) + 7.0, rtol=1e-4)
+    np.testing.assert_allclose(other.outlier_probability_, one.outlier_probability_[order], atol=1e-3)
+
+
+def test_a_trimmed_fit_ignores_outliers_at_the_ends():
+    x = np.linspace(0.0, 1.0, 30)
+    y = 2.0 * x
+    x[:8], y[:8] = 5.0, -10.0
+    near = near_trimmed_fit(np.column_stack([x, np.ones(30)]), y + 1e-3 * np.sin(50.0 * x))
+    np.testing.assert_array_equal(near[:8], False)
+    assert near[8:].mean() > 0.8
+
+
+def test_rows_of_weight_zero_have_no_outlier_probability():
+    weights = np.ones(100)
+    weights[:10] = 0.0
+    model = RVR(gamma=1 / 16, likelihood="outliers").fit(X, Y, sample_weight=weights)
+    assert np.all(np.isnan(model.outlier_probability_[:10]))
+    assert np.all(model.outlier_probability_[10:] < 0.5)
+
+
+def test_counts_have_the_rate_of_the_model():
+    rng = np.random.default_rng(0)
+    inputs = np.sort(rng.uniform(-3, 3, (300, 1)), axis=0)
+    rate = np.exp(1.0 + np.sin(2.0 * inputs[:, 0]))
+    model = RVR(gamma=1.0, likelihood="poisson").fit(inputs, rng.poisson(rate))
+    mean, std = model.predict(inputs, return_std=True)
+    assert np.sqrt(np.mean((mean / rate - 1.0) ** 2)) < 0.15
+    assert np.all(std > np.sqrt(mean))
+    low, high = model.predict_interval(inputs)
+    fresh = rng.poisson(rate)
+    assert np.mean((fresh >= low) & (fresh <= high)) >= 0.93
+    np.testing.assert_allclose(model.sample_y(inputs[:3], 20_000).mean(axis=1), mean[:3], rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("settings", "y", "message"),
+    [
+        ({"likelihood": "poisson"}, Y, "no counts"),
+        ({"likelihood": "poisson", "noise_variance": 1.0}, np.ones(100), "noise_variance"),
+        ({"likelihood": "outliers"}, np.ones(100), "constant"),
+        ({"likelihood": "student-t", "shared_support": True}, np.column_stack([Y, Y]), "shared_support"),
+        ({"support": "all"}, Y, "support"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(settings, y, message):
+    with pytest.raises(ValueError, match=message):
+        RVR(**settings).fit(X, y)
+
+
+# -- hard cases ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("support", ["evidence", "conservative"])
+def test_one_informative_column_among_thousands(support):
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((60, 5000))
+    model = SparseBayesRegressor(support=support).fit(inputs, 3.0 * inputs[:, 1234] + 0.1 * rng.standard_normal(60))
+    assert 1234 in model.relevance_
+    assert np.isfinite(model.noise_variance_)
+    if support == "conservative":
+        assert len(model.relevance_) <= 3
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "outliers", "student-t", "poisson"])
+def test_hard_targets_give_finite_answers(likelihood):
+    rng = np.random.default_rng(0)
+    few = np.zeros(100)
+    few[::10] = 1.0
+    for y, weights in ((rng.integers(0, 2, 100), None), (rng.integers(0, 30, 100), None), (np.arange(100), few)):
+        model = RVR(likelihood=likelihood, max_iter=500).fit(X, y, sample_weight=weights)
+        assert np.all(np.isfinite(model.predict(X, return_std=True)))
+
+
+def test_the_conservative_support_does_not_depend_on_units_or_order():
+    rng = np.random.default_rng(5)
+    inputs, y, _ = datasets.make_spikes(50, 100, 8, noise=0.1 / np.sqrt(50), random_state=5)
+    one = SparseBayesRegressor(support="conservative").fit(inputs, y)
+    rows, columns = rng.permutation(50), rng.permutation(100)
+    scales = 10.0 ** rng.integers(-3, 4, 100)
+    other = clone(one).fit((inputs * scales)[np.ix_(rows, columns)], 1e-4 * y[rows])
+    assert set(columns[other.relevance_]) == set(one.relevance_)
+    np.testing.assert_allclose(
+        other.predict((inputs * scales)[:, columns]), 1e-4 * one.predict(inputs), rtol=1e-5, atol=1e-8
+    )
