@@ -6,8 +6,11 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
+from sparsebayes.basis.arrays import is_elsewhere
+
 from .compressed import CompressedDesign, compress_kernel, with_columns
 from .dense import DenseDesign
+from .device import ArrayCompressed, ArrayDesign, ArrayKernelDesign, compress_elsewhere
 from .duplicates import representatives
 from .lazy import LazyDesign
 from .mapped import MappedDesign
@@ -18,6 +21,9 @@ from .reduction import Reduction
 from .sparse import SparseDesign
 
 __all__ = [
+    "ArrayCompressed",
+    "ArrayDesign",
+    "ArrayKernelDesign",
     "CompressedDesign",
     "DenseDesign",
     "Design",
@@ -29,6 +35,7 @@ __all__ = [
     "Reduction",
     "SparseDesign",
     "as_design",
+    "compress_elsewhere",
     "compress_kernel",
     "representatives",
     "with_columns",
@@ -40,7 +47,7 @@ def as_design(X: Any) -> Design:
 
     Parameters
     ----------
-    X : Design, ndarray, SciPy sparse array or LinearOperator
+    X : Design, ndarray, SciPy sparse array, LinearOperator, or an array of the array API standard
         A design comes back as it is; nothing is copied where the storage allows it, and a memory-mapped array is read
         in blocks of rows.
     """
@@ -54,6 +61,8 @@ def as_design(X: Any) -> Design:
         return SparseDesign(X)
     if isinstance(X, LinearOperator):
         return OperatorDesign(X)
+    if is_elsewhere(X):
+        return ArrayDesign(X)
     raise TypeError(
         f"X is of type {type(X).__name__}; expected a NumPy array, a SciPy sparse array, "
         "a SciPy LinearOperator or a Design (np.asarray(X) turns most others into an array)"

@@ -78,6 +78,19 @@ class CompressedDesign(Design):
         inner = self.left.T @ rows
         return np.einsum("mr,mr->m", self.right @ inner, self.right)
 
+    def normal(self, weights: Floats, targets: Floats) -> tuple[Floats, Floats]:
+        """Return leftᵀ W left and leftᵀ W targets."""
+        weighted = weights[:, None] * self.left
+        return weighted.T @ self.left, weighted.T @ targets
+
+    def on_rows(self, left: Floats) -> CompressedDesign:
+        """The same functions on a few rows with these coordinates."""
+        return CompressedDesign(left, self.right, self.landmarks, self.error)
+
+    def with_ones(self) -> CompressedDesign:
+        """With the constant function at the end: the compression spans it exactly."""
+        return with_columns(self, np.ones((len(self.left), 1)))
+
 
 def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max_rank: int) -> CompressedDesign | None:
     """Compress a positive definite kernel of unit diagonal; None where that rank does not reach the tolerance.
@@ -137,17 +150,13 @@ class _Factors:
 
     def grow(self) -> bool:
         """Choose a block of pivots among the centres with the largest remainders; False where there is no room."""
-        size = min(_POOL * _BLOCK, len(self.remainder))
-        key = self.remainder if self.rank else self._outermost
-        pool = np.argpartition(-key, size - 1)[:size]
-        pool = pool[np.argsort(-key[pool], kind="stable")]
+        pool = _largest(self.remainder if self.rank else self._outermost, pool_size(len(self.remainder)))
         done = self.coordinates[pool, : self.rank]
         schur = self.functions.evaluate(self.functions.centres[pool], pool) - done @ done.T
-        factor, order, found, _ = _PIVOTED_CHOLESKY(schur, tol=_STALE * float(np.max(self.remainder)), lower=1)
-        k = min(_BLOCK, int(found))
-        if k == 0 or self.rank + k > self.max_rank:
+        picked, triangle = choose_pivots(schur, float(np.max(self.remainder)))
+        if len(picked) == 0 or self.rank + len(picked) > self.max_rank:
             return False
-        self._append(pool[np.asarray(order[:k]) - 1], np.tril(factor[:k, :k]))
+        self._append(pool[picked], triangle)
         return True
 
     def _append(self, picked: Index, triangle: Floats) -> None:
@@ -168,12 +177,40 @@ class _Factors:
             self.coordinates = grown
 
     def hopeless(self, tolerance: float) -> bool:
-        """Whether the remainder falls far too slowly: its logarithm, carried on in a line, would pass the largest rank.
+        """Whether the remainder falls far too slowly."""
+        return hopeless(self.rank, float(np.max(self.remainder)), tolerance, self.max_rank)
 
-        Smooth kernels fall ever faster, so the line is given some room.
-        """
-        reached = np.log(max(float(np.max(self.remainder)), tolerance))
-        return self.rank >= 4 * _BLOCK and self.rank * np.log(tolerance) < _ROOM * self.max_rank * reached
+
+# The rule by which pivots are chosen, the same wherever the coordinates live.
+
+
+def pool_size(functions: int) -> int:
+    """How many centres, those with the largest remainders, a block of pivots is chosen from."""
+    return min(_POOL * _BLOCK, functions)
+
+
+def choose_pivots(schur: Floats, largest: float) -> tuple[Index, Floats]:
+    """Pivots among a pool, given what is left of the kernel between its members, and their Cholesky factor."""
+    factor, order, found, _ = _PIVOTED_CHOLESKY(schur, tol=_STALE * largest, lower=1)
+    k = min(_BLOCK, int(found))
+    return np.asarray(order[:k], dtype=np.intp) - 1, np.tril(factor[:k, :k])
+
+
+def hopeless(rank: int, largest: float, tolerance: float, max_rank: int) -> bool:
+    """Whether the remainder falls far too slowly: its logarithm, carried on in a line, would pass the largest rank.
+
+    Smooth kernels fall ever faster, so the line is given some room.
+    """
+    reached = np.log(max(largest, tolerance))
+    return rank >= 4 * _BLOCK and rank * np.log(tolerance) < _ROOM * max_rank * reached
+
+
+def _largest(key: Floats, size: int) -> Index:
+    """Places of the largest entries, in falling order; ties go to the lowest."""
+    cut = np.partition(key, len(key) - size)[len(key) - size]
+    above = np.flatnonzero(key > cut)
+    pool = np.concatenate([above, np.flatnonzero(key == cut)[: size - len(above)]])
+    return pool[np.argsort(-key[pool], kind="stable")]
 
 
 def with_columns(design: CompressedDesign, columns: NDArray[np.float64]) -> CompressedDesign:

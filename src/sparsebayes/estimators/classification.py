@@ -61,7 +61,7 @@ def fit_classification(
 
     learned = solve_laplace(task, dictionary, make)
     found = learned.dictionary
-    fit = _collect(task, found, learned.results, rule(found.eligible))
+    fit = collect(task, found, learned.results, rule(found.eligible))
     return replace(fit, kernel=learned.kernel, parameters=learned.parameters)
 
 
@@ -74,7 +74,8 @@ def _likelihoods(labels: Index, n_classes: int, weights: Array, joint: bool) -> 
     return [Bernoulli(one_hot[:, k], weights) for k in range(n_classes)]
 
 
-def _collect(task: Task, dictionary: Dictionary, results: list[Result], rule: SupportRule) -> ClassificationFit:
+def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: SupportRule) -> ClassificationFit:
+    """Results of the outputs over the union of what they kept."""
     split = [result.active.problem.split(result.active.indices) for result in results]
     kept = dictionary.keep({int(c) for columns, _ in split for c in columns}, task.X.shape[1])
     posteriors, supports, alphas, weights = [], [], [], []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
+from sparsebayes.basis.arrays import ArrayFunctions, Place, evaluate_elsewhere, is_elsewhere
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
 from sparsebayes.design import (
+    ArrayDesign,
     CompressedDesign,
     DenseDesign,
     Design,
@@ -25,6 +27,7 @@ from sparsebayes.design import (
     with_columns,
 )
 from sparsebayes.design.protocol import BLOCK_BYTES
+from sparsebayes.estimators.devices import bind_and_compress
 from sparsebayes.estimators.refinement import refined
 
 Array = NDArray[np.float64]
@@ -141,7 +144,7 @@ class Dictionary:
         Parameters
         ----------
         X : array-like
-            Training rows.
+            Training rows, on the host or on a device.
         basis : Basis or None
             None means the columns of X.
         fit_intercept : bool
@@ -157,6 +160,8 @@ class Dictionary:
         single : bool
             Hold the values of the functions in single precision.
         """
+        if is_elsewhere(X):
+            return cls._build_elsewhere(X, basis, fit_intercept, by_row=by_row, compress=compress, single=single)
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         if functions is not None and candidates is not None:
             functions = functions.restrict(candidates)
@@ -193,7 +198,38 @@ class Dictionary:
         """The dictionary with each function replaced by another of the same place."""
         return self._of(X, functions, self.basis, self.bias is not None, self.by_row, compress=False)
 
-    @property
+    @classmethod
+    def _build_elsewhere(
+        cls, X: Any, basis: Basis | None, fit_intercept: bool, *, by_row: bool, compress: bool, single: bool
+    ) -> Dictionary:
+        """The same on a device."""
+        functions, stand_in = None, None
+        if basis is None:
+            xp = Place.of(X).xp
+            design = as_design(xp.astype(X, xp.float32) if single else X)
+        else:
+            functions, design, stand_in = bind_and_compress(X, basis, _wanted if compress else _never, single=single)
+        n, m = design.shape
+        if stand_in is None:
+            _check_range(design)
+        elif n * m > _RECOMPUTED:
+            design = stand_in
+        if not fit_intercept:
+            return cls(design, functions, basis, m, None, stand_in, by_row)
+        with_bias = None if stand_in is None else stand_in.with_ones()
+        place = Place.of(X)
+        ones = ArrayDesign(place.put(np.ones((n, 1))))
+        return cls(
+            with_bias if with_bias is not None and design is stand_in else design.extend(ones),
+            functions,
+            basis,
+            m,
+            m,
+            with_bias,
+            by_row,
+        )
+
+    @cached_property
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that are not an exact copy of an earlier one."""
         if self.distinct is not None:
@@ -205,7 +241,10 @@ class Dictionary:
     def _distinct_centres(self, functions: KernelFunctions) -> NDArray[np.bool_]:
         """Functions of one kernel are copies where their centres are."""
         eligible = np.zeros(self.design.shape[1], dtype=bool)
-        eligible[np.unique(functions.centres, axis=0, return_index=True)[1]] = True
+        if isinstance(functions, ArrayFunctions):
+            eligible[: len(functions)] = functions.distinct()
+        else:
+            eligible[np.unique(functions.centres, axis=0, return_index=True)[1]] = True
         eligible[len(functions) :] = True
         return eligible
 
@@ -246,6 +285,8 @@ class Dictionary:
             raise ValueError(
                 f"generated candidates need a basis with centres, such as RBF(2.5); got basis={self.basis!r}"
             )
+        if is_elsewhere(X):
+            raise ValueError("candidates: functions are generated on the host only; pass X as a NumPy array")
         places = self.keep(set(kept), X.shape[1]).relevance
         centres = np.asarray(candidates(self.functions.restrict(places).centres, rng), dtype=np.float64)
         if centres.size == 0:
@@ -256,6 +297,8 @@ class Dictionary:
 
     def refine(self, X: Any, kept: list[int]) -> Dictionary:
         """Add functions like the kept ones at new centres, between and around theirs."""
+        if is_elsewhere(X):
+            raise ValueError("split_merge: functions are generated on the host only; pass X as a NumPy array")
         if self.functions is None:
             return self
         places = self.keep(set(kept), X.shape[1]).relevance
@@ -275,6 +318,8 @@ def evaluate_kept(functions: Functions | None, X: Any, linear: Index | None) -> 
     """
     if functions is None:
         return np.zeros((X.shape[0], 0))
+    if is_elsewhere(X):
+        return Place.of(X).get(evaluate_elsewhere(functions, X))
     if linear is None:
         return functions.evaluate(X)
     with np.errstate(invalid="ignore"):
@@ -310,13 +355,24 @@ def _evaluate(functions: Functions, X: Array, single: bool = False) -> Design:
 
 def _compress(functions: Functions, X: Array) -> CompressedDesign | None:
     """A design of low rank where the kernel is smooth enough for that to pay."""
-    n = X.shape[0]
-    if not isinstance(functions, KernelFunctions) or not functions.compressible or n * len(functions) < _WORTH_IT:
+    if not isinstance(functions, KernelFunctions) or not functions.compressible:
+        return None
+    wanted = _wanted(X.shape[0], len(functions))
+    return None if wanted is None else compress_kernel(functions, X, *wanted)
+
+
+def _never(n: int, m: int) -> None:
+    """No compression: the solver needs the functions themselves."""
+
+
+def _wanted(n: int, m: int) -> tuple[float, int] | None:
+    """Tolerance and largest rank of a compression; None where the dictionary is too small to need one."""
+    if n * m < _WORTH_IT:
         return None
     tolerance = _REMAINDER
-    if n * len(functions) > _RECOMPUTED:
-        tolerance = _CLOSE_REMAINDER if n + len(functions) <= _CLOSE_ROWS else _HUGE_REMAINDER
-    return compress_kernel(functions, X, tolerance, min(n, len(functions)) // 2)
+    if n * m > _RECOMPUTED:
+        tolerance = _CLOSE_REMAINDER if n + m <= _CLOSE_ROWS else _HUGE_REMAINDER
+    return tolerance, min(n, m) // 2
 
 
 def _check_range(design: Design) -> None:

@@ -112,7 +112,11 @@ def check_relative_noise(noise_variance: Array | None, mean_square: Array) -> No
 def check_magnitude(name: str, values: Array) -> None:
     """Refuse numbers whose powers are not representable."""
     # Without an array of absolute values, which would be a copy of the whole.
-    largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+    check_largest(name, max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0))))
+
+
+def check_largest(name: str, largest: float) -> None:
+    """Refuse a largest magnitude whose powers are not representable."""
     limit = 10.0 ** _DECADES[name]
     if largest > limit or 0.0 < largest < 1.0 / limit:
         raise ValueError(

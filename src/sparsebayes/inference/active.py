@@ -65,7 +65,7 @@ class ActiveSet(Active):
         self.alpha = np.zeros(0)
         rows, targets = problem.target.shape
         self._U = np.zeros((rows, 8), order="F")
-        self._C = np.zeros((8, problem.n_functions))
+        self._C: Array | None = None
         self.R = np.zeros((0, 0))
         self.z = np.zeros((0, targets))
         self._residual = problem.target.copy()
@@ -91,7 +91,8 @@ class ActiveSet(Active):
         """Independent copy on the same problem."""
         twin = copy.copy(self)
         for name in ("alpha", "_U", "_C", "R", "z", "_residual", "mean", "covariance", "S", "Q"):
-            setattr(twin, name, getattr(self, name).copy(order="K"))
+            held = getattr(self, name)
+            setattr(twin, name, None if held is None else held.copy(order="K"))
         twin.indices = list(self.indices)
         return twin
 
@@ -104,8 +105,15 @@ class ActiveSet(Active):
 
     @property
     def C(self) -> Array:
-        """Correlations of the dictionary with that basis, (u, M)."""
-        return self._C[: len(self.R)]
+        """Correlations of the dictionary with that basis, (u, M), made when a move first needs them."""
+        return self._correlations()[: len(self.R)]
+
+    def _correlations(self) -> Array:
+        """Storage of C."""
+        if self._C is None:
+            self._C = np.zeros((self._U.shape[1], self.problem.n_functions))
+            self._C[: len(self.R)] = self.problem.correlate(self.U).T
+        return self._C
 
     @property
     def rest(self) -> float:
@@ -186,13 +194,25 @@ class ActiveSet(Active):
         post = self.posterior() if post is None else post
         self.mean, self.covariance = post.mean.copy(), post.covariance.copy()
         self._evidence: float | None = self.evidence(post)
-        projected = (self.beta * (self.R @ post.root)).T @ self.C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
-        self.S = self.beta * self.problem.sqnorms - np.einsum("am,am->m", projected, projected)
+        mixing = self.beta * (self.R @ post.root)
+        if self._C is None:
+            self._score(mixing)
+        else:
+            projected = mixing.T @ self.C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
+            self.S = self.beta * self.problem.sqnorms - np.einsum("am,am->m", projected, projected)
+            self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
         if self.fragile:
             self._refine()
-        else:
-            self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
         self.updates = 0
+
+    def _score(self, mixing: Array) -> None:
+        """S and Q of all functions where C is not held: two numbers come back for each, and not u."""
+        if not self.size:
+            self.S, self.Q = self.beta * self.problem.sqnorms, self.beta * self.problem.projection
+            return
+        explained, squares = self.problem.project(self.U @ (self.R @ self.mean), self.U @ mixing)
+        self.S = self.beta * self.problem.sqnorms - squares
+        self.Q = self.beta * (self.problem.projection - explained)
 
     def doubtful(self, i: int) -> bool:
         """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
@@ -239,7 +259,7 @@ class ActiveSet(Active):
         u = len(self.R)
         self._reserve(u)
         self._U[:, :u] = basis
-        self._C[:u] = self.problem.correlate(basis).T
+        self._C = None
         self.z = basis.T @ self.problem.target
         self._residual = self.problem.target - basis @ self.z
         self.refresh()
@@ -271,7 +291,7 @@ class ActiveSet(Active):
         outside = inner - R @ spread  # e_i in the old basis; its part along the new direction is ρ
         correlation = beta * (C.T @ outside)  # β φ_mᵀ e_i
         if rho > 0.0:
-            correlation += beta * rho * self._C[len(R)]
+            correlation += beta * rho * self._correlations()[len(R)]
         grown = np.empty((self.size, self.size))
         grown[:-1, :-1] = self.covariance + sigma_i * spread[:, None] * spread  # T&F eq. 28
         grown[:-1, -1] = grown[-1, :-1] = -sigma_i * spread
@@ -349,9 +369,9 @@ class ActiveSet(Active):
 
     def extend(self, problem: Problem) -> None:
         """Continue on a larger dictionary whose first functions are the present ones."""
-        old = self.problem.n_functions
-        grown = np.zeros((len(self._C), problem.n_functions))
-        grown[:, :old] = self._C
+        held, old = self._correlations(), self.problem.n_functions
+        grown = np.zeros((len(held), problem.n_functions))
+        grown[:, :old] = held
         self._C, self.problem = grown, problem
         self.C[:, old:] = problem.correlate(self.U)[old:].T
         self.refresh()
@@ -387,7 +407,8 @@ class ActiveSet(Active):
         self._reserve(u + 1)
         self._U[:, u] = phi / rho
         new = self._U[:, u : u + 1]
-        self._C[u] = self.problem.correlate(new)[:, 0]
+        if self._C is not None:
+            self._C[u] = self.problem.correlate(new)[:, 0]
         grown = np.zeros((u + 1, self.size))
         grown[:u, :-1] = self.R
         grown[:u, -1], grown[u, -1] = inner, rho
@@ -405,7 +426,8 @@ class ActiveSet(Active):
         q, r = np.linalg.qr(self.R[:, keep], mode="complete")
         z = q.T @ self.z
         self._residual += self.U @ (q[:, b:] @ z[b:])
-        self._C[:b] = q[:, :b].T @ self._C[:u]
+        if self._C is not None:
+            self._C[:b] = q[:, :b].T @ self._C[:u]
         self._U[:, :b] = self.U @ q[:, :b]
         self.R, self.z = r[:b], z[:b]
         self.indices = [self.indices[k] for k in keep]
@@ -418,6 +440,9 @@ class ActiveSet(Active):
             return
         enlarged = max(size, 2 * capacity)
         U = np.zeros((self._U.shape[0], enlarged), order="F")
-        C = np.zeros((enlarged, self._C.shape[1]))
-        U[:, :capacity], C[:capacity] = self._U, self._C
-        self._U, self._C = U, C
+        U[:, :capacity] = self._U
+        self._U = U
+        if self._C is not None:
+            C = np.zeros((enlarged, self._C.shape[1]))
+            C[:capacity] = self._C
+            self._C = C

@@ -58,7 +58,7 @@ class LaplaceActive(Active):
         self.problem = problem
         self.beta = 1.0
         self.alpha = np.zeros(0)
-        self._columns = ActiveColumns(problem, [])
+        self._columns = problem.active([])
         self._commit(self._columns, self.alpha, find_mode(self._columns, self.alpha, np.zeros(0)))
 
     @classmethod
@@ -67,7 +67,7 @@ class LaplaceActive(Active):
     ) -> LaplaceActive:
         """Posterior of a given model, computed from nothing but the data; its mode where that is known already."""
         active = cls(problem)
-        columns = ActiveColumns(problem, indices)
+        columns = problem.active(indices)
         mode = find_mode(columns, alpha, np.zeros(len(alpha))) if mean is None else mode_at(columns, alpha, mean)
         active._commit(columns, alpha.copy(), mode)
         return active
@@ -149,20 +149,10 @@ class LaplaceActive(Active):
 
     def _score(self, problem: LaplaceProblem, design: Design, indices: list[int]) -> Statistics:
         """T&F eqs 24-25 at the mode, for the functions of ``design``."""
-        likelihood, outputs = problem.likelihood, self._mode.outputs
-        curvature, gradient = likelihood.curvature(outputs), likelihood.gradient(outputs)
-        half = self._columns.weigh(curvature, self._root)
-        norms, Q, D, P = [], [], [], []
-        for k in range(problem.n_outputs):
-            rows = np.column_stack([gradient[:, k], self._change[:, k], half[k]])
-            found, squares = design.moments(rows, curvature[:, k, k])
-            norms.append(squares)
-            Q.append(found[:, 0])
-            P.append(np.einsum("ma,ma->m", found[:, 2:], found[:, 2:]))
-            D.append(found[:, 1] - found[:, 2:] @ (self._root.T @ self._bend))
-        norm, q = np.concatenate(norms), np.concatenate(Q)
+        found = self._columns.score(problem, design, self._mode.outputs, self._change, self._root, self._bend)
+        norm, q = found.norm, found.quality
         alpha = np.full(problem.n_functions, np.inf)
-        s, q2 = np.maximum(norm - np.concatenate(P), 0.0), q**2 - q * np.concatenate(D)
+        s, q2 = np.maximum(norm - found.explained, 0.0), q**2 - q * found.drift
         if self.size:
             alpha[indices] = self.alpha
             s[indices], q2[indices] = self.leave_one_out()
@@ -300,6 +290,4 @@ class LaplaceActive(Active):
         self.indices, self.mean = columns.indices, mode.mean
         self._root = inverse_upper(cholesky(mode.precision))
         self.covariance = self._root @ self._root.T
-        spread = columns.spread(self.covariance)
-        self._change = self.problem.likelihood.curvature_change(mode.outputs, spread)
-        self._bend = columns.correlate(self._change)  # ∂log|Σ⁻¹|/∂w of the weights in the model
+        self._change, self._bend = columns.bend(mode.outputs, self.covariance)  # ∂log|Σ⁻¹| by outputs, by weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +115,10 @@ class LaplaceProblem:
             members=members,
         )
 
+    def active(self, indices: list[int]) -> ActiveColumns:
+        """Columns of these functions, wherever the rows are."""
+        return ActiveColumns(self, indices)
+
     def lift(self, indices: list[int]) -> list[int]:
         """Numbers of functions in the parent problem."""
         if self.parent is None or self.members is None:
@@ -128,11 +133,33 @@ class LaplaceProblem:
 
 
 @dataclass(frozen=True)
+class Linearised:
+    r"""The likelihood to second order in the active weights: its height, gradient and :math:`\boldsymbol\Phi_a^\top
+    \mathbf B\boldsymbol\Phi_a`; ``outputs`` is whatever the columns need to find the point again.
+    """
+
+    outputs: Any
+    log_likelihood: float
+    gradient: Array
+    gram: Array
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Of all functions: squared norms in the curvature, Q, the part of the norm that is explained, and D."""
+
+    norm: Array
+    quality: Array
+    explained: Array
+    drift: Array
+
+
+@dataclass(frozen=True)
 class Mode:
     """Mode of the posterior of the active weights, and the evidence there."""
 
     mean: Array
-    outputs: Array
+    outputs: Any
     precision: Array
     evidence: float
 
@@ -161,6 +188,41 @@ class ActiveColumns:
         """With the j-th function left out."""
         keep = [k for k in range(len(self.indices)) if k != j]
         return ActiveColumns(self.problem, [self.indices[k] for k in keep], self.values[:, keep])
+
+    def log_likelihood(self, weights: Array) -> float:
+        """Log likelihood of the outputs that these weights make."""
+        return self.problem.likelihood.log_likelihood(self.predict(weights))
+
+    def linearise(self, weights: Array) -> Linearised:
+        """The likelihood to second order at these weights: one pass over the rows."""
+        likelihood, outputs = self.problem.likelihood, self.predict(weights)
+        return Linearised(
+            outputs,
+            likelihood.log_likelihood(outputs),
+            self.correlate(likelihood.gradient(outputs)),
+            self.gram(likelihood.curvature(outputs)),
+        )
+
+    def bend(self, outputs: Any, covariance: Array) -> tuple[Any, Array]:
+        r"""Derivatives of :math:`\log|\boldsymbol\Sigma^{-1}|`, by the outputs and by the active weights."""
+        change = self.problem.likelihood.curvature_change(outputs, self.spread(covariance))
+        return change, self.correlate(change)
+
+    def score(
+        self, problem: LaplaceProblem, design: Design, outputs: Any, change: Any, root: Array, bend: Array
+    ) -> Scored:
+        """T&F eqs 24-25 at these outputs, for the functions of ``design``: one pass over the rows."""
+        likelihood = problem.likelihood
+        curvature, gradient = likelihood.curvature(outputs), likelihood.gradient(outputs)
+        half = self.weigh(curvature, root)
+        found = []
+        for k in range(problem.n_outputs):
+            products, norms = design.moments(
+                np.column_stack([gradient[:, k], change[:, k], half[k]]), curvature[:, k, k]
+            )
+            explained = np.einsum("ma,ma->m", products[:, 2:], products[:, 2:])
+            found.append((norms, products[:, 0], explained, products[:, 1] - products[:, 2:] @ (root.T @ bend)))
+        return Scored(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def predict(self, weights: Array) -> Array:
         """Outputs, (N, K)."""
@@ -204,55 +266,56 @@ def find_mode(active: ActiveColumns, alpha: Array, start: Array) -> Mode:
 
     The line search makes it converge from anywhere: the log posterior is strictly concave.
     """
-    likelihood = active.problem.likelihood
     # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
     enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
     weights = start.copy()
-    outputs = active.predict(weights)
-    height = _log_posterior(active, outputs, alpha, weights)
-    precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
+    here = active.linearise(weights)
+    height = here.log_likelihood - _penalty(alpha, weights)
+    precision = here.gram + np.diag(alpha)
     final = 0
     for _ in range(_NEWTON_STEPS if len(alpha) else 0):
-        gradient = active.correlate(likelihood.gradient(outputs)) - alpha * weights
+        gradient = here.gradient - alpha * weights
         step = cho_solve((cholesky(precision), False), gradient)
         decrement = float(gradient @ step)
         # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
         final += decrement <= enough * max(1.0, abs(height))
-        length = 1.0 if final else _line_search(active, alpha, weights, step, height, decrement)
-        weights = weights + length * step
-        outputs = active.predict(weights)
-        height = _log_posterior(active, outputs, alpha, weights)
-        precision = active.gram(likelihood.curvature(outputs)) + np.diag(alpha)
+        there = active.linearise(weights + step)  # where the full step is accepted, a step is one pass over the rows
+        length = 1.0
+        if not final and there.log_likelihood - _penalty(alpha, weights + step) < height + 1e-4 * decrement:
+            length = _line_search(active, alpha, weights, step, height, decrement)
+            there = active.linearise(weights + length * step) if length else here
+        weights, here = weights + length * step, there
+        height = here.log_likelihood - _penalty(alpha, weights)
+        precision = here.gram + np.diag(alpha)
         if final == last or length == 0.0:
             break
-    return _mode(active, alpha, weights, outputs, precision)
+    return _mode(here, alpha, weights)
 
 
 def mode_at(active: ActiveColumns, alpha: Array, weights: Array) -> Mode:
     """What there is at weights that are known to be the mode."""
-    outputs = active.predict(weights)
-    precision = active.gram(active.problem.likelihood.curvature(outputs)) + np.diag(alpha)
-    return _mode(active, alpha, weights, outputs, precision)
+    return _mode(active.linearise(weights), alpha, weights)
 
 
-def _mode(active: ActiveColumns, alpha: Array, weights: Array, outputs: Array, precision: Array) -> Mode:
-    fit = active.problem.likelihood.log_likelihood(outputs)
-    return Mode(weights, outputs, precision, log_evidence(fit, weights, alpha, log_det(cholesky(precision))))
+def _mode(here: Linearised, alpha: Array, weights: Array) -> Mode:
+    precision = here.gram + np.diag(alpha)
+    evidence = log_evidence(here.log_likelihood, weights, alpha, log_det(cholesky(precision)))
+    return Mode(weights, here.outputs, precision, evidence)
 
 
-def _log_posterior(active: ActiveColumns, outputs: Array, alpha: Array, weights: Array) -> float:
-    """Log posterior up to a constant (T&F eq. 10)."""
-    return active.problem.likelihood.log_likelihood(outputs) - 0.5 * float(alpha @ weights**2)
+def _penalty(alpha: Array, weights: Array) -> float:
+    """What the prior takes off the log likelihood (T&F eq. 10)."""
+    return 0.5 * float(alpha @ weights**2)
 
 
 def _line_search(
     active: ActiveColumns, alpha: Array, weights: Array, step: Array, height: float, decrement: float
 ) -> float:
-    """Largest of 1, ½, ¼, … that ascends enough (Armijo); zero if none does above rounding."""
-    length = 1.0
+    """Largest of ½, ¼, … that ascends enough (Armijo); zero if none does above rounding."""
+    length = 0.5
     while length > 1e-12:
         trial = weights + length * step
-        if _log_posterior(active, active.predict(trial), alpha, trial) >= height + 1e-4 * length * decrement:
+        if active.log_likelihood(trial) - _penalty(alpha, trial) >= height + 1e-4 * length * decrement:
             return length
         length *= 0.5
     return 0.0

@@ -104,6 +104,10 @@ class Problem(Protocol):
         r""":math:`\boldsymbol\Phi^\top\mathbf W^{1/2}\mathbf V` for all M functions."""
         ...
 
+    def project(self, vectors: Array, basis: Array) -> tuple[Array, Array]:
+        r"""``correlate(vectors)``, and the sums of squares of ``correlate(basis)`` for all M functions."""
+        ...
+
 
 class GaussianProblem:
     """Gaussian targets with one noise level: :math:`\\mathbf B = \\mathbf W/\\sigma^2`.
@@ -222,6 +226,13 @@ class GaussianProblem:
         self._sqnorms, self._projection = norms, found[:, :k]
         return found[:, k:]
 
+    def project(self, vectors: Array, basis: Array) -> tuple[Array, Array]:
+        """Correlations of all functions with some vectors, and sums of squares of those with others."""
+        if self._sqnorms is not None:
+            return self.design.project(self._root * vectors, self._root * basis)
+        found, k = self.correlate(np.hstack([vectors, basis])), vectors.shape[1]
+        return found[:, :k], np.einsum("mp,mp->m", found[:, k:], found[:, k:])
+
     def _learn_moments(self) -> None:
         if self._sqnorms is None:
             self.correlate(np.zeros((len(self._root), 0)))
@@ -235,7 +246,7 @@ class GaussianProblem:
         return self._variant(weights, self.inclusion_cost, n_observations)
 
     def _variant(self, weights: Array, cost: float, n: float) -> GaussianProblem:
-        return GaussianProblem(
+        variant = GaussianProblem(
             self.design,
             self.targets,
             weights,
@@ -247,6 +258,8 @@ class GaussianProblem:
             n,
             self.offered,
         )
+        variant.unexplained = self.unexplained
+        return variant
 
     # -- smaller problems with the same answer -------------------------------------------------------------
 
@@ -282,14 +295,15 @@ class GaussianProblem:
         """
         if self.stand_in is None:
             raise ValueError("the problem has no design to stand in")
-        left, right = self.stand_in.left, self.stand_in.right
-        weighted = self.weights[:, None] * left
-        factor = cholesky(weighted.T @ left)
-        targets = inverse_upper(factor).T @ (weighted.T @ self.targets)
+        gram, projection = self.stand_in.normal(self.weights, self.targets)
+        factor = cholesky(gram)
+        targets = inverse_upper(factor).T @ projection
         small = GaussianProblem(
-            CompressedDesign(factor, right), targets, np.ones(len(factor)), self._candidates, self.bias
+            self.stand_in.on_rows(factor), targets, np.ones(len(factor)), self._candidates, self.bias
         )
-        small.parent, small.n_effective, small.inclusion_cost = self, self.n_effective, self.inclusion_cost
+        # Where the design is the compression itself nothing was lost, and there is nothing to go back to.
+        small.parent = None if self.design is self.stand_in else self
+        small.n_effective, small.inclusion_cost = self.n_effective, self.inclusion_cost
         small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
         return small
 

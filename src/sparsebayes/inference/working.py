@@ -47,8 +47,8 @@ def widen(active: Active, tol: float) -> bool:
     scores = score(active, active.statistics_outside())
     gain = _by_column(scores.gain, problem.parent.design.shape[1])
     gain[problem.members] = 0.0
-    best = np.argsort(-gain, kind="stable")[:_FRESH]
-    fresh = best[gain[best] > tol]
+    gains = np.flatnonzero(gain > tol)
+    fresh = gains[np.argsort(-gain[gains], kind="stable")][:_FRESH]
     if not len(fresh):
         return False
     active.extend(problem.enlarge(fresh))

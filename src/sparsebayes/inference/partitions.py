@@ -1,0 +1,271 @@
+r"""Problems whose rows are in partitions that other processes hold: only sums over the rows travel.
+
+What a partition contributes to a sum is computed by the same code as on one machine, on the partition's rows, and the
+contributions are joined in a fixed order: which worker did what, or had to do it again, changes no more than rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.basis import Functions
+from sparsebayes.design import DenseDesign, Design, LazyDesign
+from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Linearised, Scored
+from sparsebayes.inference.problem import GaussianProblem, Index
+from sparsebayes.likelihood import Likelihood
+
+# Rows whose functions are evaluated at once on a worker.
+_ROWS = 1 << 14
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Rows of one partition: inputs, targets, and the number of the first of them among all."""
+
+    X: Array
+    y: NDArray[Any]
+    first: int = 0
+
+
+class Passes(Protocol):
+    """The partitions, and what can be asked of them."""
+
+    def sum(self, work: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+        """Sum over all partitions of what ``work(partition, *arguments)`` returns, entry by entry."""
+        ...
+
+
+@dataclass(frozen=True)
+class Count(Likelihood):
+    """A likelihood known by its shape alone: its targets are with the rows."""
+
+    n_rows: int
+    n_outputs: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and outputs."""
+        return self.n_rows, self.n_outputs
+
+    def log_likelihood(self, y: Array) -> float:
+        """Computed with the rows."""
+        raise TypeError("the targets are in partitions elsewhere; only sums over them travel")
+
+    gradient = curvature = curvature_change = log_likelihood  # pyright: ignore[reportAssignmentType]
+
+
+@dataclass(frozen=True)
+class PartitionedProblem(LaplaceProblem):
+    """A non-Gaussian problem on partitioned rows.
+
+    Parameters
+    ----------
+    passes : Passes
+        The partitions.
+    functions : Functions
+        The whole dictionary, without the intercept.
+    make : callable
+        ``make(targets)`` gives the likelihood of the rows of one partition; it travels to the workers.
+    numbers : ndarray of int
+        Functions of this problem, numbered in the whole dictionary; the intercept comes after the functions.
+    """
+
+    passes: Any = None
+    functions: Any = None
+    make: Any = None
+    numbers: Any = None
+
+    def restrict(self, members: Index) -> PartitionedProblem:
+        """The problem of a part of the functions; its rows stay where they are."""
+        return self._part(members)
+
+    def enlarge(self, fresh: Index) -> PartitionedProblem:
+        """A part of a problem with further functions of it at the end."""
+        if not isinstance(self.parent, PartitionedProblem) or self.members is None:
+            raise TypeError("only a part of a problem can be enlarged")
+        return self.parent._part(np.concatenate([self.members, fresh]))
+
+    def _part(self, members: Index, values: Array | None = None) -> PartitionedProblem:
+        bias = np.flatnonzero(members == self.bias)
+        return replace(
+            self,
+            design=Counted(self.design.shape[0], len(members)),
+            candidates=self.candidates[members],
+            bias=int(bias[0]) if len(bias) else None,
+            parent=self,
+            members=members,
+            numbers=self.numbers[members],
+        )
+
+    def active(self, indices: list[int]) -> PartitionedColumns:
+        """Columns of these functions, with the rows."""
+        return PartitionedColumns(self, indices)
+
+
+class Counted(Design):
+    """The shape of a dictionary on rows that are elsewhere; what needs the rows says so."""
+
+    def __init__(self, rows: int, functions: int) -> None:
+        self._shape = rows, functions
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows in all partitions, and functions."""
+        return self._shape
+
+    def columns(self, idx: Any) -> Array:
+        """They do not travel."""
+        raise TypeError("the rows are in partitions elsewhere and do not travel; only sums over them do")
+
+
+class PartitionedColumns(ActiveColumns):
+    """The active columns of a partitioned problem: every question is one pass over the rows."""
+
+    def __init__(self, problem: PartitionedProblem, indices: list[int]) -> None:
+        self.problem, self.indices = problem, list(indices)
+        columns, outputs = problem.split(indices)
+        self._model = Model(problem.functions, problem.make, problem.numbers[columns], outputs, problem.n_outputs)
+
+    def add(self, functions: list[int]) -> PartitionedColumns:
+        """With these functions more."""
+        return PartitionedColumns(self.problem, [*self.indices, *functions])  # pyright: ignore[reportArgumentType]
+
+    def on(self, problem: LaplaceProblem, indices: list[int]) -> PartitionedColumns:
+        """The same functions under their numbers in a larger problem."""
+        return PartitionedColumns(problem, indices)  # pyright: ignore[reportArgumentType]
+
+    def drop(self, j: int) -> PartitionedColumns:
+        """With the j-th function left out."""
+        return PartitionedColumns(self.problem, [i for k, i in enumerate(self.indices) if k != j])  # pyright: ignore[reportArgumentType]
+
+    def _sum(self, work: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+        return self.problem.passes.sum(work, self._model, *arguments)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def log_likelihood(self, weights: Array) -> float:
+        """Log likelihood: one pass."""
+        return float(self._sum(_log_likelihood, weights)[0])
+
+    def linearise(self, weights: Array) -> Linearised:
+        """The likelihood to second order: one pass, a Newton step's worth of sums."""
+        height, gradient, gram = self._sum(_linearise, weights)
+        return Linearised(weights, float(height), gradient, gram)
+
+    def bend(self, outputs: Any, covariance: Array) -> tuple[Any, Array]:
+        """Derivative of the log determinant by the active weights: one pass."""
+        return covariance, self._sum(_bend, outputs, covariance)[0]
+
+    def score(
+        self, problem: LaplaceProblem, design: Design, outputs: Any, change: Any, root: Array, bend: Array
+    ) -> Scored:
+        """Statistics of all functions of ``problem``: one pass."""
+        numbers = problem.numbers  # pyright: ignore[reportAttributeAccessIssue]
+        products, norms = self._sum(_score, numbers, outputs, change, root)
+        k, m = problem.n_outputs, len(numbers)
+        products = products.reshape(k, m, -1)
+        explained = np.einsum("kma,kma->km", products[:, :, 2:], products[:, :, 2:])
+        drift = products[:, :, 1] - products[:, :, 2:] @ (root.T @ bend)
+        return Scored(norms.ravel(), products[:, :, 0].ravel(), explained.ravel(), drift.ravel())
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a worker needs to know of the active functions."""
+
+    functions: Functions
+    make: Callable[[Any], Likelihood]
+    columns: Index
+    outputs: Index
+    n_outputs: int
+
+    def on(self, partition: Partition) -> ActiveColumns:
+        """The active columns on the rows of a partition."""
+        problem = LaplaceProblem(
+            FunctionsAndOne(self.functions, partition.X),
+            self.make(partition.y),
+            np.ones(len(self.functions) + 1, dtype=bool),
+        )
+        return ActiveColumns(problem, (self.outputs * problem.design.shape[1] + self.columns).tolist())
+
+
+class FunctionsAndOne(LazyDesign):
+    """Functions on rows, never held, and the constant function as the last column."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers (N, M + 1) of rows and columns."""
+        return self._X.shape[0], len(self._functions) + 1
+
+    def columns(self, idx: Any) -> Array:
+        """Return Φ[:, idx], a new (N, k) array."""
+        idx = np.atleast_1d(np.arange(self.shape[1])[idx])
+        values = np.ones((self.shape[0], len(idx)))
+        inner = np.flatnonzero(idx < len(self._functions))
+        if len(inner):
+            values[:, inner] = self._functions.evaluate(self._X, idx[inner])
+        return values
+
+
+def _log_likelihood(partition: Partition, model: Model, weights: Array) -> tuple[Any, ...]:
+    return (model.on(partition).log_likelihood(weights),)
+
+
+def _linearise(partition: Partition, model: Model, weights: Array) -> tuple[Any, ...]:
+    found = model.on(partition).linearise(weights)
+    return found.log_likelihood, found.gradient, found.gram
+
+
+def _bend(partition: Partition, model: Model, weights: Array, covariance: Array) -> tuple[Any, ...]:
+    active = model.on(partition)
+    return (active.bend(active.predict(weights), covariance)[1],)
+
+
+def _score(
+    partition: Partition, model: Model, numbers: Index, weights: Array, covariance: Array, root: Array
+) -> tuple[Any, ...]:
+    """Products of all functions with the gradient, the change of the curvature and the active columns, and norms."""
+    active = model.on(partition)
+    likelihood, outputs = active.problem.likelihood, active.predict(weights)
+    curvature, gradient = likelihood.curvature(outputs), likelihood.gradient(outputs)
+    change, _ = active.bend(outputs, covariance)
+    half = active.weigh(curvature, root)
+    values = active.problem.design.columns(numbers)
+    products, norms = [], []
+    for k in range(model.n_outputs):
+        products.append(values.T @ np.column_stack([gradient[:, k], change[:, k], half[k]]))
+        norms.append(curvature[:, k, k] @ np.square(values))
+    return np.stack(products), np.stack(norms)
+
+
+def triangle(partition: Partition, functions: Functions, with_bias: bool, offset: float, scale: float) -> Array:
+    r"""The triangle R of :math:`[\boldsymbol\Phi\;t]=\mathbf Q\mathbf R` on the rows of one partition.
+
+    It holds the sums :math:`\boldsymbol\Phi^\top\boldsymbol\Phi`, :math:`\boldsymbol\Phi^\top t` and :math:`t^\top t`
+    without having squared their condition number, in no more numbers.
+    """
+    size = len(functions) + with_bias
+    held = np.zeros((0, size + 1))
+    for start in range(0, len(partition.X), _ROWS):
+        part = slice(start, start + _ROWS)
+        Phi = FunctionsAndOne(functions, partition.X[part]).columns(slice(0, size))
+        held = join_triangles([held, np.column_stack([Phi, (partition.y[part] - offset) / scale])])
+    return held
+
+
+def join_triangles(parts: list[Array]) -> Array:
+    """The triangle of all rows from those of some."""
+    return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"), dtype=np.float64)
+
+
+def problem_of(held: Array, n: int, eligible: NDArray[np.bool_], bias: int | None) -> GaussianProblem:
+    """The Gaussian problem of all n rows, from their triangle: exactly that of the rows themselves."""
+    Phi, t = held[:-1, :-1], held[:-1, -1:]
+    problem = GaussianProblem(DenseDesign(np.ascontiguousarray(Phi)), t.copy(), np.ones(len(Phi)), eligible, bias)
+    problem.n_effective = float(n)
+    problem.unexplained = float(held[-1, -1] ** 2)
+    return problem
