@@ -2,80 +2,30 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from invariance_cases import (
+    FIXED,
+    FIXED_KERNEL,
+    KERNEL,
+    KERNEL_CLASSES,
+    LINEAR,
+    LINEAR_CLASSES,
+    SUM,
+    all_regressors,
+    classification,
+    few,
+    fewer,
+    of_rows,
+    regression,
+    same_predictions,
+    scales,
+    seeds,
+)
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
-from sparsebayes.basis import RBF, Bias, Linear
-
-# Derandomised: a failure here is to be looked at, not to come and go.
-few = settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=(Phase.explicit, Phase.generate),  # a smaller seed is no smaller problem
-    suppress_health_check=list(HealthCheck),
-)
-fewer = settings(few, max_examples=4)
-seeds = st.integers(0, 10_000)
-scales = st.sampled_from([1e6, 1e-6])
-
-LINEAR = SparseBayesRegressor()
-KERNEL = RVR()
-SUM = SparseBayesRegressor(basis=Bias() + Linear() + RBF(1.0), fit_intercept=False)
-FIXED = SparseBayesRegressor(noise_variance=0.04)
-FIXED_KERNEL = RVR(noise_variance=0.04)
-LINEAR_CLASSES = SparseBayesClassifier()
-KERNEL_CLASSES = RVC()
-
-regressors = pytest.mark.parametrize("estimator", [LINEAR, KERNEL, SUM], ids=str)
-all_regressors = pytest.mark.parametrize("estimator", [LINEAR, KERNEL, SUM, FIXED, FIXED_KERNEL], ids=str)
-classifiers = pytest.mark.parametrize("estimator", [LINEAR_CLASSES, KERNEL_CLASSES], ids=str)
-
-
-def of_rows(estimator):
-    """Whether ``relevance_`` names training rows, not columns."""
-    return isinstance(estimator, RVR | RVC)
-
-
-def regression(estimator, seed):
-    """A linear problem with a few relevant columns, or a smooth function, with noise."""
-    rng = np.random.default_rng(seed)
-    if estimator in (LINEAR, FIXED):
-        n, d = int(rng.integers(20, 41)), int(rng.integers(3, 16))
-        X = rng.standard_normal((n, d)) @ (np.eye(d) + 0.3 * rng.standard_normal((d, d)))
-        w = np.where(rng.random(d) < 0.4, rng.standard_normal(d), 0.0)
-        return X, X @ w + 0.2 * rng.standard_normal(n) + 0.5
-    n, d = int(rng.integers(20, 41)), int(rng.integers(1, 3))
-    X = rng.uniform(-3.0, 3.0, (n, d))
-    return X, np.sin(1.5 * X[:, 0]) + 0.4 * X[:, -1] + 0.2 * rng.standard_normal(n) + 0.5
-
-
-def classification(estimator, seed, classes=2):
-    """Classes that overlap."""
-    rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(25, 41)), int(rng.integers(2, 7)) if estimator is LINEAR_CLASSES else 2
-    X = rng.standard_normal((n, d))
-    output = 1.5 * X[:, 0] - X[:, 1] + rng.standard_normal(n)
-    y = np.searchsorted(np.quantile(output, np.arange(1, classes) / classes), output)
-    return X, y
-
-
-def same_predictions(model, other, X, other_X, y, *, scale=1.0, offset=0.0):
-    """Equal means and error bars, up to the units, relative to the spread of the targets."""
-    mean, std = model.predict(X, return_std=True)
-    other_mean, other_std = other.predict(other_X, return_std=True)
-    sd = np.std(y)
-    np.testing.assert_allclose((other_mean - offset) / scale / sd, mean / sd, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(other_std / scale / sd, std / sd, rtol=0, atol=1e-6)
-
-
-def same_classes(model, other, X, other_X):
-    np.testing.assert_allclose(other.predict_proba(other_X), model.predict_proba(X), rtol=0, atol=1e-6)
-
+from sparsebayes import RVR, SparseBayesRegressor
 
 # -- regression: units -------------------------------------------------------------------------------------
 
@@ -279,128 +229,6 @@ def test_units_of_targets_that_share_their_support(seed):
     sd = Y.std(axis=0)
     np.testing.assert_allclose(other.predict(X) / units / sd, model.predict(X) / sd, rtol=0, atol=1e-6)
     np.testing.assert_allclose(other.noise_variance_, model.noise_variance_ * units**2, rtol=1e-5)
-
-
-# -- classification ----------------------------------------------------------------------------------------
-
-
-def same_support(estimator, model, other, rows=None, columns=None):
-    """Equal ``relevance_`` when those of ``other`` are counted as in ``model``."""
-    found = other.relevance_
-    mapping = rows if of_rows(estimator) else columns
-    np.testing.assert_array_equal(np.sort(found if mapping is None else mapping[found]), model.relevance_)
-
-
-@classifiers
-@pytest.mark.parametrize("classes", [2, 3])
-@given(seed=seeds)
-@fewer
-def test_order_of_the_rows_in_classification(estimator, classes, seed):
-    X, y = classification(estimator, seed, classes)
-    order = np.random.default_rng(seed + 1).permutation(len(y))
-    model, other = clone(estimator).fit(X, y), clone(estimator).fit(X[order], y[order])
-    same_support(estimator, model, other, rows=order)
-    same_classes(model, other, X, X)
-
-
-@classifiers
-@given(seed=seeds)
-@few
-def test_order_of_the_columns_in_classification(estimator, seed):
-    X, y = classification(estimator, seed)
-    order = np.random.default_rng(seed + 1).permutation(X.shape[1])
-    model, other = clone(estimator).fit(X, y), clone(estimator).fit(X[:, order], y)
-    same_support(estimator, model, other, columns=order)
-    same_classes(model, other, X, X[:, order])
-
-
-@given(seed=seeds)
-@few
-def test_units_of_the_columns_in_classification(seed):
-    X, y = classification(LINEAR_CLASSES, seed)
-    units = np.random.default_rng(seed + 1).choice([1e-6, 1.0, 1e6], X.shape[1])
-    model, other = SparseBayesClassifier().fit(X, y), SparseBayesClassifier().fit(X * units, y)
-    np.testing.assert_array_equal(other.relevance_, model.relevance_)
-    same_classes(model, other, X, X * units)
-
-
-@classifiers
-@pytest.mark.parametrize("classes", [2, 3])
-@given(seed=seeds)
-@fewer
-def test_an_integer_weight_is_so_many_rows_in_classification(estimator, classes, seed):
-    X, y = classification(estimator, seed, classes)
-    weight = np.random.default_rng(seed + 1).integers(0, 4, len(y))
-    rows = np.repeat(np.arange(len(y)), weight)
-    model, other = clone(estimator).fit(X, y, weight), clone(estimator).fit(X[rows], y[rows])
-    same_support(estimator, model, other, rows=rows)
-    same_classes(model, other, X, X)
-
-
-@classifiers
-@given(seed=seeds)
-@few
-def test_a_weight_of_zero_is_no_row_in_classification(estimator, seed):
-    X, y = classification(estimator, seed)
-    rng = np.random.default_rng(seed + 1)
-    weight = np.where(rng.random(len(y)) < 0.3, 0.0, rng.uniform(0.5, 2.0, len(y)))
-    kept = np.flatnonzero(weight)
-    X_odd, y_odd = X.copy(), y.copy()
-    X_odd[weight == 0], y_odd[weight == 0] = 1e3, 7  # not even their class exists
-    model = clone(estimator).fit(X_odd, y_odd, weight)
-    other = clone(estimator).fit(X[kept], y[kept], weight[kept])
-    np.testing.assert_array_equal(model.classes_, [0, 1])
-    same_support(estimator, model, other, rows=kept)
-    same_classes(model, other, X, X)
-
-
-@classifiers
-@given(seed=seeds)
-@fewer
-def test_class_weight_is_sample_weight(estimator, seed):
-    X, y = classification(estimator, seed)
-    if of_rows(estimator):
-        # "scale" measures the inputs as often as sample_weight says; a class_weight says nothing about the inputs.
-        estimator = clone(estimator).set_params(gamma=0.4)
-    model = clone(estimator).set_params(class_weight={0: 2.0, 1: 1.0}).fit(X, y)
-    other = clone(estimator).fit(X, y, np.where(y == 0, 2.0, 1.0))
-    same_support(estimator, model, other)
-    same_classes(model, other, X, X)
-
-
-@given(seed=seeds)
-@few
-def test_copies_of_columns_change_nothing_in_classification(seed):
-    X, y = classification(LINEAR_CLASSES, seed)
-    double = np.column_stack([X, X, X[:, :1]])
-    model, other = SparseBayesClassifier().fit(X, y), SparseBayesClassifier().fit(double, y)
-    np.testing.assert_array_equal(other.relevance_, model.relevance_)
-    same_classes(model, other, X, double)
-
-
-@classifiers
-@given(seed=seeds)
-@few
-def test_two_classes_swapped(estimator, seed):
-    """Which of two classes is called the second turns every sign and nothing else."""
-    X, y = classification(estimator, seed)
-    model, other = clone(estimator).fit(X, y), clone(estimator).fit(X, 1 - y)
-    np.testing.assert_array_equal(other.relevance_, model.relevance_)
-    np.testing.assert_allclose(other.predict_proba(X)[:, ::-1], model.predict_proba(X), rtol=0, atol=1e-6)
-    np.testing.assert_allclose(other.log_marginal_likelihood_, model.log_marginal_likelihood_, atol=1e-6)
-
-
-@pytest.mark.parametrize("multi_class", ["softmax", "ovr"])
-@given(seed=seeds)
-@fewer
-def test_names_of_three_classes(multi_class, seed):
-    X, y = classification(LINEAR_CLASSES, seed, classes=3)
-    names = np.array(["cow", "ant", "bee"])
-    model = SparseBayesClassifier(multi_class=multi_class).fit(X, y)
-    other = SparseBayesClassifier(multi_class=multi_class).fit(X, names[y])
-    np.testing.assert_array_equal(other.relevance_, model.relevance_)
-    place = np.searchsorted(other.classes_, names)
-    np.testing.assert_allclose(other.predict_proba(X)[:, place], model.predict_proba(X), rtol=0, atol=1e-6)
 
 
 # -- threads -----------------------------------------------------------------------------------------------

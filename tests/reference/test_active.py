@@ -9,7 +9,7 @@ from sparsebayes.design import DenseDesign
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.noise import NoiseProfile
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.sequential import score
+from sparsebayes.inference.scores import score
 
 MOVES = 30
 

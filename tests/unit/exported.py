@@ -12,6 +12,7 @@ from sparsebayes.basis import (
     RBF,
     Bias,
     Cauchy,
+    Gabor,
     Heaviside,
     Laplacian,
     Linear,
@@ -47,6 +48,7 @@ _UNFITTED = {
     "cauchy": (SparseBayesRegressor(Cauchy(0.7)), Y),
     "linear spline": (SparseBayesRegressor(LinearSpline()), Y),
     "thin plate": (SparseBayesRegressor(ThinPlateSpline(2.0)), Y),
+    "gabor": (SparseBayesRegressor(Gabor((1.0, 2.0), cycles=(0.0, 0.3), aspect=1.5)), Y),
     "steps": (SparseBayesRegressor(Heaviside()), Y),
     "monomials": (SparseBayesRegressor(Polynomial(3)), Y),
     "polynomial kernel": (SparseBayesRegressor(PolynomialKernel(4, 0.3, 1.0)), Y),
@@ -70,12 +72,17 @@ REGRESSIONS = [name for name in _UNFITTED if name not in CLASSIFICATIONS]
 @functools.cache
 def model(name):
     est, y = _UNFITTED[name]
-    return est.fit(X, y)
+    return est.fit(X[:, :2] if name == "gabor" else X, y)
+
+
+def rows(name):
+    """Rows with as many inputs as the model takes."""
+    return ROWS[:, : model(name).n_features_in_]
 
 
 @functools.cache
 def expected(name):
     """Mean and standard deviation as (n, targets), or labels and probabilities."""
     if name in CLASSIFICATIONS:
-        return model(name).predict(ROWS), model(name).predict_proba(ROWS)
-    return tuple(values.reshape(N_ROWS, -1) for values in model(name).predict(ROWS, return_std=True))
+        return model(name).predict(rows(name)), model(name).predict_proba(rows(name))
+    return tuple(values.reshape(N_ROWS, -1) for values in model(name).predict(rows(name), return_std=True))

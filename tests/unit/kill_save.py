@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsebayes.export import atomic, load, modelfile, save
+from sparsebayes import atomic
+from sparsebayes.export import load, modelfile, save
 
 MODULES = (atomic.__file__, modelfile.__file__)
 RANDOM_KILLS = 60

@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from exported import CLASSIFICATIONS, N_ROWS, REGRESSIONS, ROWS, X, Y, expected, model
+from exported import CLASSIFICATIONS, N_ROWS, REGRESSIONS, ROWS, X, Y, expected, model, rows
 
 from sparsebayes import RVC, SparseBayesRegressor
 from sparsebayes.export import to_c
@@ -57,11 +57,11 @@ def drive(library, rows, *results):
 def test_regressions_agree(name, tmp_path):
     library = compile_model(to_c(model(name)) + REGRESSION, tmp_path)
     mean, std = (np.full_like(values, np.nan) for values in expected(name))
-    drive(library, ROWS, mean, std)
+    drive(library, rows(name), mean, std)
     np.testing.assert_allclose(mean, expected(name)[0], **TOLERANCE)
     np.testing.assert_allclose(std, expected(name)[1], **TOLERANCE)
     alone = np.full_like(mean, np.nan)
-    drive(library, ROWS[:5], alone, None)
+    drive(library, rows(name)[:5], alone, None)
     np.testing.assert_array_equal(alone[:5], mean[:5])
 
 

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from exported import CLASSIFICATIONS, N_ROWS, REGRESSIONS, ROWS, TWO, X, expected, model
+from exported import CLASSIFICATIONS, N_ROWS, REGRESSIONS, ROWS, TWO, X, expected, model, rows
 
 from sparsebayes import RVC
 from sparsebayes.export import to_onnx
@@ -23,7 +23,7 @@ def run(graph, rows):
 
 @pytest.mark.parametrize("name", REGRESSIONS)
 def test_regressions_agree(name):
-    said = run(to_onnx(model(name)), ROWS)
+    said = run(to_onnx(model(name)), rows(name))
     for key, values in zip(("mean", "std"), expected(name), strict=True):
         assert said[key].shape == ((N_ROWS, 2) if values.shape[1] == 2 else (N_ROWS,))
         np.testing.assert_allclose(said[key].reshape(N_ROWS, -1), values, **TOLERANCE)

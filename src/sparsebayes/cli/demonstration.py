@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
+from sparsebayes.atomic import write_atomically
 from sparsebayes.cli.summary import Rows, learned, print_json, quality, show, tell
 from sparsebayes.datasets import load, make_sinc
 from sparsebayes.estimators import RVR
-from sparsebayes.export.atomic import write_atomically
 from sparsebayes.report import plot_fit, write_report
 from sparsebayes.report.measures import RegressionTest, judge, regression_test
 

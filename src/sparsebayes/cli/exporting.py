@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from sparsebayes.atomic import check_target, write_atomically
 from sparsebayes.cli.summary import tell
 from sparsebayes.export import load, make_plan, to_c, to_onnx, to_sql
-from sparsebayes.export.atomic import check_target, write_atomically
 from sparsebayes.export.plan import Plan
 from sparsebayes.tables import TableModel
 from sparsebayes.tables.encoder import Numeric

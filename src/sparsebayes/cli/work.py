@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import typer
 
+from sparsebayes.atomic import check_target, write_atomically
 from sparsebayes.cli.exits import NOT_CONVERGED
 from sparsebayes.cli.progress import progress
 from sparsebayes.cli.summary import describe, print_json, show, tell
 from sparsebayes.estimators.summary import converged
-from sparsebayes.export.atomic import check_target, write_atomically
 from sparsebayes.report import Case, Input, render_report
 from sparsebayes.tables import Options, Study, TableModel, learn, read_table, reopen, write_table
 from sparsebayes.tables.encoder import Category, Numeric

@@ -14,7 +14,7 @@ from .formulas import Block, Node
 from .plan import Head, Plan, make_plan
 
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
-_CALLS = {"absolute": "fabs", "exp": "exp", "tanh": "tanh"}
+_CALLS = {"absolute": "fabs", "exp": "exp", "cos": "cos", "tanh": "tanh"}
 _REDUCTIONS = {"total": ("0.0", "+="), "product": ("1.0", "*=")}
 _HELPERS = {
     "square": """static double {name}_square(double x)

@@ -32,8 +32,8 @@ class Node:
     ----------
     op : str
         ``inputs``, ``table`` or ``pick`` (leaves); ``add``, ``subtract``, ``multiply``, ``divide``, ``minimum``,
-        ``at_least`` (1 or 0), ``power`` (to an integer >= 0), ``negative``, ``absolute``, ``exp``, ``tanh``, ``xlogx``
-        (0 at 0); ``total`` and ``product`` over the inputs.
+        ``at_least`` (1 or 0), ``power`` (to an integer >= 0), ``negative``, ``absolute``, ``exp``, ``cos``, ``tanh``,
+        ``xlogx`` (0 at 0); ``total`` and ``product`` over the inputs.
     args : tuple of Node
         What it is applied to.
     values : ndarray, optional
@@ -173,12 +173,26 @@ def _bias(specs: Sequence[Specification]) -> Node:
     return table(np.ones(len(specs)))
 
 
-# Functions without centres by kind, from all their specifications.
+def _gabor(specs: Sequence[Specification]) -> Node:
+    centre, width, aspect, cycles, turn, phase = (
+        np.array([spec[name] for spec in specs], dtype=np.float64)
+        for name in ("centre", "width", "aspect", "cycles", "orientation", "phase")
+    )
+    offset = INPUTS - table(centre)
+    cosine, sine = np.cos(turn) / width, np.sin(turn) / width
+    across = apply("total", offset * table(np.column_stack([cosine, sine])))
+    along = apply("total", offset * table(np.column_stack([-sine, cosine]) / aspect[:, None]))
+    envelope = apply("exp", -(_HALF * (across**_SQUARE + along**_SQUARE)))
+    return envelope * apply("cos", table(2.0 * np.pi * cycles) * across + table(phase))
+
+
+# Functions that share no parameters by kind, from all their specifications.
 SIMPLE: dict[str, Callable[[Sequence[Specification]], Node]] = {
     "bias": _bias,
     "linear": _pick,
     "heaviside": _heaviside,
     "polynomial": _polynomial,
+    "gabor": _gabor,
 }
 
 

@@ -28,7 +28,7 @@ _BINARY = {
     "minimum": "Min",
     "power": "Pow",
 }
-_UNARY = {"negative": "Neg", "absolute": "Abs", "exp": "Exp", "tanh": "Tanh"}
+_UNARY = {"negative": "Neg", "absolute": "Abs", "exp": "Exp", "cos": "Cos", "tanh": "Tanh"}
 _REDUCTIONS = {"total": "ReduceSum", "product": "ReduceProd"}
 
 

@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes._version import __version__
+from sparsebayes.atomic import write_atomically
 
-from .atomic import write_atomically
 from .codec import decode, decode_estimator, encode, encode_estimator
 from .errors import ModelFileError
 

@@ -235,6 +235,7 @@ _CALLS = {
     "negative": lambda a: f"(-{a})",
     "absolute": lambda a: f"ABS({a})",
     "exp": lambda a: f"({_exp(a)})",
+    "cos": lambda a: f"COS({a})",
     "tanh": lambda a: f"(1.0 - 2.0 / (1.0 + {_exp(f'(2.0 * {a})')}))",
     "minimum": lambda a, b: f"(CASE WHEN {a} < {b} THEN {a} ELSE {b} END)",
     "at_least": lambda a, b: f"(CASE WHEN {a} >= {b} THEN 1.0 WHEN {a} < {b} THEN 0.0 END)",

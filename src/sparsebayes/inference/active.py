@@ -17,14 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution, leave_one_out, log_evidence
+from sparsebayes.inference.factors import Factors
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.problem import Problem
 from sparsebayes.inference.small import SmallPosterior
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
-# A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
-# rounding error, and normalising it would fill U with noise.
-_IN_SPAN = 1e-13
 # A candidate whose s is below this fraction of β‖φ‖² lies in the span of the model up to rounding: s, and with it the
 # gain, has no correct digit.
 _RESOLVED = 1e-14
@@ -35,7 +33,7 @@ _REFRESH_EVERY = 50
 _DRIFT = 1e-9
 
 
-class ActiveSet(Active):
+class ActiveSet(Factors, Active):
     """Posterior of the functions in the model, and S and Q of all functions.
 
     Attributes
@@ -57,19 +55,6 @@ class ActiveSet(Active):
     def __init__(self, problem: Problem, beta: float) -> None:
         self._clear(problem, beta)
         self.refresh()
-
-    def _clear(self, problem: Problem, beta: float) -> None:
-        self.problem = problem
-        self.beta = beta
-        self.indices: list[int] = []
-        self.alpha = np.zeros(0)
-        rows, targets = problem.target.shape
-        self._U = np.zeros((rows, 8), order="F")
-        self._C: Array | None = None
-        self.R = np.zeros((0, 0))
-        self.z = np.zeros((0, targets))
-        self._residual = problem.target.copy()
-        self.updates = 0
 
     @classmethod
     def from_model(cls, problem: Problem, indices: list[int], alpha: Array, beta: float) -> ActiveSet:
@@ -97,28 +82,6 @@ class ActiveSet(Active):
         return twin
 
     # -- what the factors say ------------------------------------------------------------------------------
-
-    @property
-    def U(self) -> Array:
-        """Orthonormal basis of the active columns, (rows, u)."""
-        return self._U[:, : len(self.R)]
-
-    @property
-    def C(self) -> Array:
-        """Correlations of the dictionary with that basis, (u, M), made when a move first needs them."""
-        return self._correlations()[: len(self.R)]
-
-    def _correlations(self) -> Array:
-        """Storage of C."""
-        if self._C is None:
-            self._C = np.zeros((self._U.shape[1], self.problem.n_functions))
-            self._C[: len(self.R)] = self.problem.correlate(self.U).T
-        return self._C
-
-    @property
-    def rest(self) -> float:
-        """Sum of squares of the targets outside the span of U."""
-        return float(np.sum(self._residual**2)) + self.problem.unexplained
 
     @property
     def residual_sumsq(self) -> float:
@@ -373,8 +336,14 @@ class ActiveSet(Active):
         grown = np.zeros((len(held), problem.n_functions))
         grown[:, :old] = held
         self._C, self.problem = grown, problem
-        self.C[:, old:] = problem.correlate(self.U)[old:].T
-        self.refresh()
+        self.C[:, old:] = self.U.T @ problem.columns(np.arange(old, problem.n_functions))
+        if self.fragile:
+            self.refresh()
+            return
+        fresh = self.R.T @ self.C[:, old:]
+        s = self.beta * problem.sqnorms[old:] - self.beta**2 * np.einsum("am,am->m", fresh, self.covariance @ fresh)
+        self.S = np.append(self.S, s)
+        self.Q = np.vstack([self.Q, self.beta * (problem.projection[old:] - fresh.T @ self.mean)])
 
     def _shift(self, j: int, kappa: float) -> None:
         """Rank-one change of the posterior and of S, Q along weight j (T&F eqs 33-36, 38-41)."""
@@ -386,63 +355,3 @@ class ActiveSet(Active):
         self.S = self.S + kappa * correlation**2
         self.Q = self.Q + kappa * correlation[:, None] * mu
         self.updates += 1
-
-    # -- the factors ---------------------------------------------------------------------------------------
-
-    def _append(self, i: int, alpha: float) -> tuple[Array, float]:
-        """Orthogonalise column i against U; return its coefficients, and the norm of what enlarges the basis."""
-        u = len(self.R)
-        phi = self.problem.columns(np.array([i]))[:, 0]
-        inner = np.zeros(u)
-        for _ in range(2):  # twice is enough (Kahan-Parlett)
-            step = self.U.T @ phi
-            phi = phi - self.U @ step
-            inner += step
-        rho = float(np.linalg.norm(phi))
-        self.indices.append(i)
-        self.alpha = np.append(self.alpha, alpha)
-        if rho <= _IN_SPAN * np.sqrt(self.problem.sqnorms[i]):
-            self.R = np.column_stack([self.R, inner])
-            return inner, 0.0
-        self._reserve(u + 1)
-        self._U[:, u] = phi / rho
-        new = self._U[:, u : u + 1]
-        if self._C is not None:
-            self._C[u] = self.problem.correlate(new)[:, 0]
-        grown = np.zeros((u + 1, self.size))
-        grown[:u, :-1] = self.R
-        grown[:u, -1], grown[u, -1] = inner, rho
-        self.R = grown
-        along = new.T @ self._residual
-        self._residual -= new @ along
-        self.z = np.vstack([self.z, along])
-        return inner, rho
-
-    def _drop(self, positions: list[int]) -> None:
-        """Remove columns from the factors; the span shrinks, so what it explained returns to the residual."""
-        u = len(self.R)
-        keep = [k for k in range(self.size) if k not in positions]
-        b = min(u, len(keep))
-        q, r = np.linalg.qr(self.R[:, keep], mode="complete")
-        z = q.T @ self.z
-        self._residual += self.U @ (q[:, b:] @ z[b:])
-        if self._C is not None:
-            self._C[:b] = q[:, :b].T @ self._C[:u]
-        self._U[:, :b] = self.U @ q[:, :b]
-        self.R, self.z = r[:b], z[:b]
-        self.indices = [self.indices[k] for k in keep]
-        self.alpha = self.alpha[keep]
-
-    def _reserve(self, size: int) -> None:
-        """Grow the storage of U and C by doubling, so that adding costs no copy on average."""
-        capacity = self._U.shape[1]
-        if size <= capacity:
-            return
-        enlarged = max(size, 2 * capacity)
-        U = np.zeros((self._U.shape[0], enlarged), order="F")
-        U[:, :capacity] = self._U
-        self._U = U
-        if self._C is not None:
-            C = np.zeros((enlarged, self._C.shape[1]))
-            C[:capacity] = self._C
-            self._C = C

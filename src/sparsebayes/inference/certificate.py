@@ -12,7 +12,7 @@ from sparsebayes.inference.dual import DualActive
 from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.noise import NoiseProfile, noise_floor
-from sparsebayes.inference.sequential import score, verify
+from sparsebayes.inference.scores import score, verify
 
 # The noise is degenerate when hardly a row is left to estimate it from.
 _DEGENERATE = 0.05

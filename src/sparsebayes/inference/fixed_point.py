@@ -27,7 +27,8 @@ from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.noise import NoiseProfile, noise_floor
-from sparsebayes.inference.sequential import Scores, Sequential, score
+from sparsebayes.inference.scores import Scores, score
+from sparsebayes.inference.sequential import Sequential
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 
 # Sweeps go on while they gain this fraction of the tolerance: their steps are many and small.

@@ -46,21 +46,30 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
         return result
     problem = active.problem  # with the functions that were generated on the way, so that no more are needed
     settings = replace(settings, grow=None, observe=None)
-    solver = copy.copy(solver)
-    solver.callback = None  # it has seen the search that the user asked for
+    silent = copy.copy(solver)
+    silent.callback = None
     rule = SupportRule.named("conservative", int(np.sum(problem.eligible)), problem.n_targets)
-    careful = run(problem.priced(rule.cost), solver, settings, rng).active
+    careful = run(problem.priced(rule.cost), silent, settings, rng).active
     if _suspicious(careful) or careful.objective() <= active.evidence() - rule.cost * active.size:
         return result
-    held = run(problem, solver, replace(settings, noise_variance=1.0 / careful.beta), rng)
-    status = Status.NOISE_HELD if held.status.converged else held.status
     after = 1 + max((record.start for record in result.history), default=-1)
+    shown = _numbered_on(solver, after)
+    held = run(problem, shown, replace(settings, noise_variance=1.0 / careful.beta), rng)
+    status = Status.NOISE_HELD if held.status.converged else held.status
     return replace(
         held,
         status=status,
         certificate=replace(held.certificate, noise_degenerate=True, start=after + held.certificate.start),
         history=result.history + [replace(record, start=after + record.start) for record in held.history],
     )
+
+
+def _numbered_on(solver: Solver, after: int) -> Solver:
+    """The solver with a callback that sees its starts under the numbers that they have in the history."""
+    twin, callback = copy.copy(solver), solver.callback
+    if callback is not None:
+        twin.callback = lambda record, active: callback(replace(record, start=after + record.start), active)
+    return twin
 
 
 def _suspicious(active: Active) -> bool:

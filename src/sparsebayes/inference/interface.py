@@ -69,7 +69,7 @@ class Active(ABC):
 
     def measured_gain(self, i: int, alpha: float) -> float:
         """What giving function i this precision really gains, by computing the evidence of that model."""
-        raise NotImplementedError("gains are measured where they can be doubtful")
+        raise TypeError(f"{type(self).__name__} never doubts a gain, so it measures none")
 
     @abstractmethod
     def evidence(self) -> float:

@@ -11,17 +11,16 @@ are in ``starts.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution
-from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
+from sparsebayes.inference.evidence import Array, contribution
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.moves import Proposals, best_exchanges, best_merges, best_splits, perform
 from sparsebayes.inference.noise import maximise_noise, noise_floor, reestimate_noise
+from sparsebayes.inference.scores import Scores, score
 from sparsebayes.inference.settling import settle
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
 
@@ -45,42 +44,6 @@ _FAIR_PART = 0.3
 _ROUGHLY = 0.1
 # Cosine of two columns from which on they are not added together where gains are only predicted.
 _ALIKE = 0.3
-
-
-@dataclass(frozen=True)
-class Scores:
-    """For every function: its precision, the best one, and what moving there would gain."""
-
-    alpha: Array
-    best: Array
-    gain: Array
-
-    @property
-    def in_model(self) -> NDArray[np.bool_]:
-        """Functions with a finite precision."""
-        return np.isfinite(self.alpha)
-
-    @property
-    def structural(self) -> NDArray[np.bool_]:
-        """Functions whose move is an addition or a deletion."""
-        return self.in_model != np.isfinite(self.best)
-
-
-def score(active: Active, found: Statistics | None = None, hyperpriors: Hyperpriors = FLAT) -> Scores:
-    """Gain of the best move of every function (T&F eqs 18, 20, 21); candidates that may not enter gain nothing."""
-    found = active.statistics() if found is None else found
-    if hyperpriors.flat:
-        best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets, active.problem.inclusion_cost)
-    else:
-        best, gain = hyperpriors.best_moves(active, found.alpha, found.s, found.q2)
-    return Scores(found.alpha, best, np.where(found.movable, gain, 0.0))
-
-
-def verify(active: Active, scores: Scores, tol: float) -> None:
-    """Replace the gains that may be rounding, where they are above ``tol``, by what the moves really gain."""
-    for i in np.flatnonzero(scores.gain > tol).tolist():
-        if active.doubtful(i):
-            scores.gain[i] = max(0.0, active.measured_gain(i, float(scores.best[i])))
 
 
 class Sequential(Solver):
@@ -272,8 +235,9 @@ class Sequential(Solver):
         if not state.batch:
             state.batch_floor = max(tol, _FAIR_PART * float(outside[i]))
         if state.batch < _BATCH and outside[i] > state.batch_floor:
-            state.batch += 1
-            return self._move(state, scores, i)
+            info = self._move(state, scores, i)
+            state.batch += info.n_moves  # a refused move is no progress, after which it would be tried again
+            return info
         added, state.batch = state.batch, 0
         changed = settle(
             active, _ROUGHLY if added else _CAUTION * tol, 1.0 / noise_floor(active) if state.learn_noise else None

@@ -43,6 +43,8 @@ _SPARE = 10
 # as far as they are linearly independent, leave when not relevant and this weakly determined, and it ends when no log
 # precision changes by more.
 _SMALL_DICTIONARY = 300
+# A column is a multiple of another where one minus their correlation is rounding.
+_PARALLEL = 1e-11
 # Its first precisions, as a fraction of those at which one function alone has the variance of the targets: wide enough
 # not to decide anything, narrow enough for the first noise estimate to be sane.
 _WIDE = 0.01
@@ -127,6 +129,8 @@ def full_model(problem: Problem) -> ActiveSet | None:
         return None
     columns = problem.columns(candidates)
     columns /= np.linalg.norm(columns, axis=0)
+    multiples = np.any(np.triu(np.abs(columns.T @ columns), 1) > 1.0 - _PARALLEL, axis=0)
+    candidates, columns = candidates[~multiples], columns[:, ~multiples]
     # The pivoted order begins with the functions most like the targets: equal norms would leave it to rounding.
     alike = np.linalg.norm(columns.T @ problem.target, axis=1) / np.linalg.norm(problem.target)
     chosen = np.sort(candidates[independent_columns(columns * (1.0 + alike), _INDEPENDENT)])

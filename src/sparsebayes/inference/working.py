@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsebayes.design import Design
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem, Index, Problem
-from sparsebayes.inference.sequential import score
+from sparsebayes.inference.scores import score
 
 # Entries of a dictionary from which on the search goes on in a working set.
 _LARGE = 1 << 21
 # Functions of the first working set, where no compression has chosen them, and functions taken in at once.
 _FIRST = 256
 _FRESH = 100
+# Functions whose correlation is above this are alike.  Where the best ones are, a search among them would end with many
+# neighbours of the right functions before it sees those (noisy blocks: 115 functions for 12), so up to this many
+# entries it goes on in the whole dictionary.
+_ALIKE = 0.9
+_WHOLE = 1 << 25
 
 
 def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProblem:
@@ -35,8 +41,13 @@ def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProbl
         return problem
     empty = ActiveSet(problem, 1.0) if isinstance(problem, GaussianProblem) else LaplaceActive(problem)
     found = empty.statistics()
-    alike = _by_column(np.where(found.movable, found.q2 / np.where(found.s > 0.0, found.s, np.inf), -1.0), functions)
-    return problem.restrict(_with_bias(np.argsort(-alike, kind="stable")[:_FIRST], problem.bias))
+    agreement = _by_column(
+        np.where(found.movable, found.q2 / np.where(found.s > 0.0, found.s, np.inf), -1.0), functions
+    )
+    first = np.argsort(-agreement, kind="stable")[:_FIRST]
+    if rows * functions <= _WHOLE and _alike(problem.design, first):
+        return problem
+    return problem.restrict(_with_bias(first, problem.bias))
 
 
 def widen(active: Active, tol: float) -> bool:
@@ -53,6 +64,15 @@ def widen(active: Active, tol: float) -> bool:
         return False
     active.extend(problem.enlarge(fresh))
     return True
+
+
+def _alike(design: Design, members: Index) -> bool:
+    """Whether the functions that agree best with the targets are many versions of a few."""
+    values = design.columns(members)
+    norms = np.sqrt(np.einsum("nc,nc->c", values, values))
+    overlap = np.abs(values.T @ values) / np.outer(norms, norms)
+    np.fill_diagonal(overlap, 0.0)
+    return bool(np.median(np.max(overlap, axis=0)) > _ALIKE)
 
 
 def _with_bias(members: Index, bias: int | None) -> Index:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparsebayes._version import __version__
+from sparsebayes.atomic import write_atomically
 from sparsebayes.estimators.summary import converged, listed
-from sparsebayes.export.atomic import write_atomically
 from sparsebayes.inference import Certificate
 
 from .case import Case, Input

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def axes_or_new(ax: Any, figsize: tuple[float, float] = (7.0, 4.0)) -> Any:
     return pyplot.subplots(figsize=figsize, layout="constrained")[1]
 
 
-class Display:
+class Display(ABC):
     """A plot that has its numbers: ``plot(ax)`` draws them, and sets ``ax_`` and ``figure_``."""
 
     ax_: Any
@@ -43,8 +44,9 @@ class Display:
         self._draw(self.ax_)
         return self
 
+    @abstractmethod
     def _draw(self, ax: Any) -> None:
-        raise NotImplementedError
+        """Draw the numbers on these axes."""
 
 
 def check_rows(X: ArrayLike, y: ArrayLike, n_inputs: int, name: str) -> tuple[Array, NDArray[Any]]:

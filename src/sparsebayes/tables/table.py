@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.export.atomic import write_atomically
+from sparsebayes.atomic import write_atomically
 
 Array = NDArray[np.float64]
 

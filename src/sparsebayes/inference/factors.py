@@ -1,0 +1,125 @@
+r"""The active columns in factored form, :math:`\mathbf W^{1/2}\boldsymbol\Phi_a=\mathbf U\mathbf R`.
+
+With them go the correlations of the whole dictionary with the orthonormal basis U, and the coordinates of the targets
+in it.  Columns come and go one at a time; a function in the span of the others adds no column to U.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.problem import Problem
+
+# A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
+# rounding error, and normalising it would fill U with noise.
+_IN_SPAN = 1e-13
+
+
+class Factors:
+    """U, R, C and z of the functions in the model.
+
+    Attributes
+    ----------
+    R, z : ndarray of shape (u, a), (u, T)
+        Coordinates of the active columns, and of the targets, in the orthonormal basis U of u columns.
+    """
+
+    problem: Any
+    indices: list[int]
+    alpha: Array
+
+    def _clear(self, problem: Problem, beta: float) -> None:
+        self.problem = problem
+        self.beta = beta
+        self.indices: list[int] = []
+        self.alpha = np.zeros(0)
+        rows, targets = problem.target.shape
+        self._U = np.zeros((rows, 8), order="F")
+        self._C: Array | None = None
+        self.R = np.zeros((0, 0))
+        self.z = np.zeros((0, targets))
+        self._residual = problem.target.copy()
+        self.updates = 0
+
+    @property
+    def U(self) -> Array:
+        """Orthonormal basis of the active columns, (rows, u)."""
+        return self._U[:, : len(self.R)]
+
+    @property
+    def C(self) -> Array:
+        """Correlations of the dictionary with that basis, (u, M), made when a move first needs them."""
+        return self._correlations()[: len(self.R)]
+
+    def _correlations(self) -> Array:
+        """Storage of C."""
+        if self._C is None:
+            self._C = np.zeros((self._U.shape[1], self.problem.n_functions))
+            self._C[: len(self.R)] = self.problem.correlate(self.U).T
+        return self._C
+
+    @property
+    def rest(self) -> float:
+        """Sum of squares of the targets outside the span of U."""
+        return float(np.sum(self._residual**2)) + self.problem.unexplained
+
+    def _append(self, i: int, alpha: float) -> tuple[Array, float]:
+        """Orthogonalise column i against U; return its coefficients, and the norm of what enlarges the basis."""
+        u = len(self.R)
+        phi = self.problem.columns(np.array([i]))[:, 0]
+        inner = np.zeros(u)
+        for _ in range(2):  # twice is enough (Kahan-Parlett)
+            step = self.U.T @ phi
+            phi = phi - self.U @ step
+            inner += step
+        rho = float(np.linalg.norm(phi))
+        self.indices.append(i)
+        self.alpha = np.append(self.alpha, alpha)
+        if rho <= _IN_SPAN * np.sqrt(self.problem.sqnorms[i]):
+            self.R = np.column_stack([self.R, inner])
+            return inner, 0.0
+        self._reserve(u + 1)
+        self._U[:, u] = phi / rho
+        new = self._U[:, u : u + 1]
+        if self._C is not None:
+            self._C[u] = self.problem.correlate(new)[:, 0]
+        grown = np.zeros((u + 1, len(self.indices)))
+        grown[:u, :-1] = self.R
+        grown[:u, -1], grown[u, -1] = inner, rho
+        self.R = grown
+        along = new.T @ self._residual
+        self._residual -= new @ along
+        self.z = np.vstack([self.z, along])
+        return inner, rho
+
+    def _drop(self, positions: list[int]) -> None:
+        """Remove columns from the factors; the span shrinks, so what it explained returns to the residual."""
+        u = len(self.R)
+        keep = [k for k in range(len(self.indices)) if k not in positions]
+        b = min(u, len(keep))
+        q, r = np.linalg.qr(self.R[:, keep], mode="complete")
+        z = q.T @ self.z
+        self._residual += self.U @ (q[:, b:] @ z[b:])
+        if self._C is not None:
+            self._C[:b] = q[:, :b].T @ self._C[:u]
+        self._U[:, :b] = self.U @ q[:, :b]
+        self.R, self.z = r[:b], z[:b]
+        self.indices = [self.indices[k] for k in keep]
+        self.alpha = self.alpha[keep]
+
+    def _reserve(self, size: int) -> None:
+        """Grow the storage of U and C by doubling, so that adding costs no copy on average."""
+        capacity = self._U.shape[1]
+        if size <= capacity:
+            return
+        enlarged = max(size, 2 * capacity)
+        U = np.zeros((self._U.shape[0], enlarged), order="F")
+        U[:, :capacity] = self._U
+        self._U = U
+        if self._C is not None:
+            C = np.zeros((enlarged, self._C.shape[1]))
+            C[:capacity] = self._C
+            self._C = C
