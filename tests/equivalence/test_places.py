@@ -7,6 +7,7 @@ import pytest
 
 from sparsebayes import RVC, RVR, SparseBayesRegressor, datasets
 from sparsebayes.basis import RBF
+from sparsebayes.design import compressed
 from sparsebayes.estimators import devices, dictionary
 
 strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
@@ -104,6 +105,25 @@ def test_compressed_on_a_device(put):
     np.testing.assert_array_equal(there.relevance_, here.relevance_)
     np.testing.assert_allclose(np.asarray(there.predict(put(X))), here.predict(X), rtol=0, atol=CLOSE * y.std())
     assert there.certificate_.converged
+
+
+@pytest.mark.parametrize("put", [strict.asarray, lambda z: torch().asarray(z)], ids=["array-api-strict", "torch"])
+def test_pivots_from_all_over_the_inputs(put, monkeypatch):
+    monkeypatch.setattr(compressed, "_MANY", 500)
+    monkeypatch.setattr(compressed, "_SPREAD", 200)
+    X, y = datasets.make_sinc2d(800, random_state=3)
+    here, there = RVR(gamma=1 / 9).fit(X, y), RVR(gamma=1 / 9).fit(put(X), put(y))
+    np.testing.assert_array_equal(there.relevance_, here.relevance_)
+    np.testing.assert_allclose(np.asarray(there.predict(put(X))), here.predict(X), rtol=0, atol=CLOSE * y.std())
+    assert here.certificate_.converged
+
+
+@pytest.mark.parametrize("put", [strict.asarray, lambda z: torch().asarray(z)], ids=["array-api-strict", "torch"])
+def test_compressed_classification_on_a_device(put):
+    X, y = datasets.make_ripley(800, random_state=0)
+    here, there = RVC(gamma=4.0).fit(X, y), RVC(gamma=4.0).fit(put(X), put(y))
+    np.testing.assert_array_equal(there.relevance_, here.relevance_)
+    np.testing.assert_allclose(np.asarray(there.predict_proba(put(X))), here.predict_proba(X), rtol=0, atol=CLOSE)
 
 
 def test_compression_that_is_the_design_itself(monkeypatch):

@@ -3,20 +3,24 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.basis.base import Floats
 
 from .compressed import CompressedDesign, compress_kernel, with_columns
 from .dense import DenseDesign
-from .device import ArrayCompressed, ArrayDesign, ArrayKernelDesign, compress_elsewhere
+from .device import ArrayDesign, ArrayKernelDesign, ArrayRanking, ArrayStack, Native
+from .device_compressed import ArrayCompressed, compress_elsewhere
 from .duplicates import representatives
 from .lazy import LazyDesign
 from .mapped import MappedDesign
 from .moments import MomentDesign
 from .operator import OperatorDesign
 from .protocol import Design, HStack
+from .ranking import Promising, Ranking
 from .reduction import Reduction
 from .sparse import SparseDesign
 
@@ -24,6 +28,7 @@ __all__ = [
     "ArrayCompressed",
     "ArrayDesign",
     "ArrayKernelDesign",
+    "ArrayStack",
     "CompressedDesign",
     "DenseDesign",
     "Design",
@@ -31,15 +36,26 @@ __all__ = [
     "LazyDesign",
     "MappedDesign",
     "MomentDesign",
+    "Native",
     "OperatorDesign",
+    "Promising",
+    "Ranking",
     "Reduction",
     "SparseDesign",
     "as_design",
     "compress_elsewhere",
     "compress_kernel",
+    "rank",
     "representatives",
     "with_columns",
 ]
+
+
+def rank(design: Design, norms: Floats, eligible: NDArray[np.bool_]) -> Ranking:
+    """The order of the functions of a design by what they promise, found where the design is."""
+    if isinstance(design, Native):
+        return ArrayRanking(design, norms, eligible)
+    return Ranking(design, norms, eligible)
 
 
 def as_design(X: Any) -> Design:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sparsebayes.basis import Basis, Functions
 from sparsebayes.basis.arrays import ArrayFunctions, Place, bind_elsewhere, evaluate_elsewhere, is_elsewhere, to_floats
 from sparsebayes.basis.base import Joined
-from sparsebayes.design import ArrayCompressed, ArrayDesign, ArrayKernelDesign, Design, HStack, compress_elsewhere
+from sparsebayes.design import ArrayCompressed, ArrayDesign, ArrayKernelDesign, ArrayStack, Native, compress_elsewhere
 from sparsebayes.estimators.validation import check_largest
 
 Array = NDArray[np.float64]
@@ -63,7 +63,7 @@ def scale_elsewhere(X: Any, weights: Array) -> float:
 
 def bind_and_compress(
     X: Any, basis: Basis, wanted: Callable[[int, int], tuple[float, int] | None], *, single: bool
-) -> tuple[Functions, Design, ArrayCompressed | None]:
+) -> tuple[Functions, Native, ArrayCompressed | None]:
     """Functions on training rows of a device, their design, and its compression where that is wanted and possible.
 
     ``wanted(rows, functions)`` gives the tolerance and the largest rank of a compression, or None.
@@ -77,10 +77,10 @@ def bind_and_compress(
         return functions, ArrayKernelDesign(functions, X), stand_in
     parts = functions.parts if isinstance(functions, Joined) else [functions]
     designs = [_design(part, X, single) for part in parts]
-    return functions, designs[0] if len(designs) == 1 else HStack(designs), stand_in
+    return functions, designs[0] if len(designs) == 1 else ArrayStack(designs), stand_in
 
 
-def _design(part: Functions, X: Any, single: bool) -> Design:
+def _design(part: Functions, X: Any, single: bool) -> Native:
     if isinstance(part, ArrayFunctions) and 8 * X.shape[0] * len(part) > _HELD_BYTES:
         return ArrayKernelDesign(part, X)
     values = evaluate_elsewhere(part, X)

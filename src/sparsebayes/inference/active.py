@@ -123,7 +123,7 @@ class ActiveSet(Factors, Active):
         """Statistics of all M functions."""
         alpha = np.full(self.problem.n_functions, np.inf)
         s = np.maximum(self.S, 0.0)
-        q2 = np.mean(self.Q**2, axis=1)
+        q2 = np.einsum("mt,mt->m", self.Q, self.Q) / self.Q.shape[1]
         movable = self.problem.eligible & (s > _RESOLVED * self.beta * self.problem.sqnorms)
         if self.size:
             alpha[self.indices] = self.alpha
@@ -131,13 +131,17 @@ class ActiveSet(Factors, Active):
             movable[self.indices] = True
         return Statistics(alpha, s, q2, movable)
 
-    def statistics_outside(self) -> Statistics:
-        """Statistics of all functions of the problem of which the present one is a part."""
-        parent = self.problem.parent
-        if parent is None:
-            return self.statistics()
-        whole = ActiveSet.from_model(parent, self.problem.lift(self.indices), self.alpha, self.beta)
-        return whole.statistics()
+    def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
+        """Functions of the problem of which the present one is a part that gain most, and what each would gain."""
+        parent, part = self.problem.parent, self.problem
+        columns = part.columns(np.array(self.indices, dtype=np.intp))
+        residual = self.beta * (part.target - columns @ self.mean)
+        basis = self.beta * (self.U @ (self.R @ self.posterior().root))
+        scale = parent.row_scale[:, None]
+        found = parent.ranking.best(scale * residual, scale * basis, self.beta, part.members, count)
+        out = np.full(len(found.s), np.inf)
+        _, gain = best_moves(out, found.s, found.q2, parent.n_targets, parent.inclusion_cost)
+        return found.numbers, gain
 
     def cross(self) -> Array:
         r""":math:`\beta\boldsymbol\Phi^\top\mathbf W\boldsymbol\Phi_a\boldsymbol\Sigma`, (M, a); see ``moves.py``."""

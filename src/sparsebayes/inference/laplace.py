@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from sparsebayes.design import Design
-from sparsebayes.inference.evidence import Array, Statistics, best_alpha, leave_one_out
+from sparsebayes.inference.evidence import Array, Statistics, best_alpha, best_moves, leave_one_out
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import cholesky, inverse_upper
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode, mode_at
@@ -38,6 +38,9 @@ _POLISHED = 40
 _POLISHING_STEPS = 12
 _DIFFERENCE = 1e-5
 _STATIONARY = 1e-10
+# A function whose weight the data determine to a smaller part than this is zero: whether a sweep left it or a deletion
+# took it is rounding.
+_IDLE = 1e-8
 _ROUNDING = 1e-12
 
 
@@ -78,6 +81,8 @@ class LaplaceActive(Active):
         while problem.parent is not None:
             problem, indices = problem.parent, problem.lift(indices)
         active = LaplaceActive.from_model(problem, indices, self.alpha)
+        stays = active.well_determined > _IDLE
+        active = active if np.all(stays) else active.restricted(stays)
         active._polish()
         return active
 
@@ -139,13 +144,17 @@ class LaplaceActive(Active):
             self._statistics = self._score(self.problem, self.problem.design, self.indices)
         return self._statistics
 
-    def statistics_outside(self) -> Statistics:
-        """Statistics of all functions of the problem of which the present one is a part."""
+    def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
+        """Columns of the problem of which the present one is a part that gain most, and what each would gain."""
         parent = self.problem.parent
-        if parent is None:
-            return self.statistics()
         design = parent.design if parent.stand_in is None else parent.stand_in
-        return self._score(parent, design, self.problem.lift(self.indices))
+        found = self._score(parent, design, self.problem.lift(self.indices))
+        _, gain = best_moves(found.alpha, found.s, found.q2, 1, parent.inclusion_cost)
+        by_column = np.max(np.where(found.movable, gain, 0.0).reshape(parent.n_outputs, -1), axis=0)
+        by_column[self.problem.members] = 0.0
+        gaining = np.flatnonzero(by_column > 0.0)
+        best = gaining[np.argsort(-by_column[gaining], kind="stable")][:count]
+        return best, by_column[best]
 
     def _score(self, problem: LaplaceProblem, design: Design, indices: list[int]) -> Statistics:
         """T&F eqs 24-25 at the mode, for the functions of ``design``."""
@@ -266,7 +275,7 @@ class LaplaceActive(Active):
     def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
         """A copy with some of its functions only."""
         other, keep = self.copy(), np.flatnonzero(stays)
-        columns = ActiveColumns(self.problem, [self.indices[k] for k in keep], self._columns.values[:, keep])
+        columns = self._columns.keep(keep.tolist())
         other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self.mean[keep]))
         return other
 

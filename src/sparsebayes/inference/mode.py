@@ -103,17 +103,21 @@ class LaplaceProblem:
         values = np.hstack([self.design.columns(slice(None)), self.parent.design.columns(fresh)])
         return self.parent._part(np.concatenate([self.members, fresh]), values)
 
-    def _part(self, members: Index, values: Array) -> LaplaceProblem:
+    def _part(self, members: Index, values: Any) -> LaplaceProblem:
         bias = np.flatnonzero(members == self.bias)
         return replace(
             self,
-            design=DenseDesign(values),
+            design=self._held(values),
             candidates=self.candidates[members],
             bias=int(bias[0]) if len(bias) else None,
             stand_in=None,
             parent=self,
             members=members,
         )
+
+    def _held(self, values: Any) -> Design:
+        """The design of columns that were made."""
+        return DenseDesign(values)
 
     def active(self, indices: list[int]) -> ActiveColumns:
         """Columns of these functions, wherever the rows are."""
@@ -155,6 +159,17 @@ class Scored:
 
 
 @dataclass(frozen=True)
+class Slopes:
+    r"""Of all functions: squared norms in the curvature, Q, and :math:`\boldsymbol\Phi^\top\mathbf
+    B\boldsymbol\Phi_a`.
+    """
+
+    norms: Array
+    quality: Array
+    inner: Array
+
+
+@dataclass(frozen=True)
 class Mode:
     """Mode of the posterior of the active weights, and the evidence there."""
 
@@ -184,10 +199,13 @@ class ActiveColumns:
         """The same functions under their numbers in a larger problem."""
         return ActiveColumns(problem, indices, self.values)
 
+    def keep(self, positions: list[int]) -> ActiveColumns:
+        """With some of the functions only."""
+        return ActiveColumns(self.problem, [self.indices[k] for k in positions], self.values[:, positions])
+
     def drop(self, j: int) -> ActiveColumns:
         """With the j-th function left out."""
-        keep = [k for k in range(len(self.indices)) if k != j]
-        return ActiveColumns(self.problem, [self.indices[k] for k in keep], self.values[:, keep])
+        return self.keep([k for k in range(len(self.indices)) if k != j])
 
     def log_likelihood(self, weights: Array) -> float:
         """Log likelihood of the outputs that these weights make."""
@@ -223,6 +241,16 @@ class ActiveColumns:
             explained = np.einsum("ma,ma->m", products[:, 2:], products[:, 2:])
             found.append((norms, products[:, 0], explained, products[:, 1] - products[:, 2:] @ (root.T @ bend)))
         return Scored(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+    def slopes(self, weights: Array) -> Slopes:
+        """Norms of all functions in the curvature, and their products with the gradient and the active columns."""
+        problem, outputs = self.problem, self.predict(weights)
+        curvature, outer = problem.likelihood.curvature(outputs), range(problem.n_outputs)
+        norms = np.concatenate([problem.design.sqnorms(curvature[:, k, k]) for k in outer])
+        quality = problem.design.correlate(problem.likelihood.gradient(outputs)).T.ravel()
+        weighed = self.weigh(curvature, np.eye(len(self.indices)))
+        inner = np.concatenate([problem.design.correlate(weighed[k]) for k in outer])
+        return Slopes(norms, quality, inner)
 
     def predict(self, weights: Array) -> Array:
         """Outputs, (N, K)."""

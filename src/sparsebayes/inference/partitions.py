@@ -140,9 +140,9 @@ class PartitionedColumns(ActiveColumns):
         """The same functions under their numbers in a larger problem."""
         return PartitionedColumns(problem, indices)  # pyright: ignore[reportArgumentType]
 
-    def drop(self, j: int) -> PartitionedColumns:
-        """With the j-th function left out."""
-        return PartitionedColumns(self.problem, [i for k, i in enumerate(self.indices) if k != j])  # pyright: ignore[reportArgumentType]
+    def keep(self, positions: list[int]) -> PartitionedColumns:
+        """With some of the functions only."""
+        return PartitionedColumns(self.problem, [self.indices[k] for k in positions])  # pyright: ignore[reportArgumentType]
 
     def _sum(self, work: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
         return self.problem.passes.sum(work, self._model, *arguments)  # pyright: ignore[reportAttributeAccessIssue]

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.design import CompressedDesign, DenseDesign, Design
+from sparsebayes.design import CompressedDesign, DenseDesign, Design, Ranking, rank
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.linalg import cholesky, inverse_upper
 
@@ -108,6 +108,11 @@ class Problem(Protocol):
         r"""``correlate(vectors)``, and the sums of squares of ``correlate(basis)`` for all M functions."""
         ...
 
+    @property
+    def ranking(self) -> Ranking:
+        """The order of the functions by what they promise."""
+        ...
+
 
 class GaussianProblem:
     """Gaussian targets with one noise level: :math:`\\mathbf B = \\mathbf W/\\sigma^2`.
@@ -167,6 +172,8 @@ class GaussianProblem:
         self.target = self._root * targets
         self._sqnorms: Array | None = None
         self._projection: Array | None = None
+        self._eligible: NDArray[np.bool_] | None = None
+        self._ranking: Ranking | None = None
 
     @property
     def n_functions(self) -> int:
@@ -198,7 +205,16 @@ class GaussianProblem:
     @property
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that may enter: not zero, and not a copy of an earlier one."""
-        return self._candidates & (self.sqnorms > 0.0)
+        if self._eligible is None:
+            self._eligible = self._candidates & (self.sqnorms > 0.0)
+        return self._eligible
+
+    @property
+    def ranking(self) -> Ranking:
+        """The order of the functions by what they promise."""
+        if self._ranking is None:
+            self._ranking = rank(self.design, self.sqnorms, self.eligible)
+        return self._ranking
 
     @property
     def rows(self) -> Index:
