@@ -18,7 +18,9 @@ CLOSE = 1e-6
 
 
 def torch():
-    return pytest.importorskip("torch", reason="PyTorch is not installed")
+    module = pytest.importorskip("torch", reason="PyTorch is not installed")
+    module.set_num_threads(1)  # the problems are small, and tests share the cores
+    return module
 
 
 def regression(k):

@@ -104,7 +104,10 @@ class Place:
         """An array from here, as a NumPy array of the host that the caller may overwrite."""
         compat = _compat()
         if compat.is_torch_array(array):
-            host = array.detach().cpu().numpy()
+            moved = array.detach().cpu()
+            if array.device.type != "cpu":
+                return moved.numpy()  # a copy already
+            host = moved.numpy()
         else:
             host = array.get() if compat.is_cupy_array(array) else np.asarray(array)
         return host if host.flags.writeable and host.flags.owndata else host.copy()

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sparsebayes.basis import Basis
+from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators import cluster_fits
 from sparsebayes.estimators.classification import ClassificationFit, fit_classification
 from sparsebayes.estimators.cluster import is_dask
@@ -50,7 +51,8 @@ class _Classifier(ClassifierMixin, Inputs):
         if is_dask(X):
             return self._fit_cluster(X, y, sample_weight)
         X, y = self._check_training(X, y)
-        check_classification_targets(y)
+        if not is_elsewhere(X):
+            check_classification_targets(y)
         y = np.asarray(column_or_1d(y, warn=True))
         weights = check_weights(to_host(sample_weight), X.shape[0])
         by_class = np.ones(len(y))
@@ -59,6 +61,8 @@ class _Classifier(ClassifierMixin, Inputs):
         if not np.all(np.isfinite(by_class) & (by_class >= 0.0)):
             raise ValueError(f"class_weight={self.class_weight!r}: expected finite weights of at least 0")
         self.classes_, labels = _encode(y, weights * by_class)
+        if is_elsewhere(X):  # many rows: their few classes are checked in their place
+            check_classification_targets(self.classes_)
         with self._watch() as progress:
             task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class, progress)
             fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
@@ -173,8 +177,8 @@ class _Classifier(ClassifierMixin, Inputs):
 
 def _encode(y: NDArray[Any], weights: Array) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Classes and their numbers; at least two must have data."""
-    classes, labels = np.unique(y, return_inverse=True)
-    present = np.unique(labels[weights > 0])
+    classes, labels = _number(y)
+    present = np.flatnonzero(np.bincount(labels[weights > 0], minlength=len(classes)))
     if len(present) < 2:
         raise ValueError(
             f"y has one class only ({classes[present[0]]!r} on the rows of positive weight): "
@@ -183,6 +187,16 @@ def _encode(y: NDArray[Any], weights: Array) -> tuple[NDArray[Any], NDArray[np.i
     renumber = np.full(len(classes), -1, dtype=np.intp)
     renumber[present] = np.arange(len(present))
     return classes[present], renumber[labels]
+
+
+def _number(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Distinct labels, sorted, and the number of each row's; integers of a small range are counted, not sorted."""
+    low, high = (int(np.min(y)), int(np.max(y))) if y.dtype.kind == "i" else (0, len(y))
+    if high - low >= len(y):
+        return np.unique(y, return_inverse=True)
+    place = np.subtract(y, low, dtype=np.intp)
+    seen = np.bincount(place) > 0
+    return (np.flatnonzero(seen) + low).astype(y.dtype), (np.cumsum(seen) - 1)[place]
 
 
 @document(SETTINGS, RESULTS)

@@ -16,7 +16,7 @@ from sparsebayes.estimators.validation import check_largest
 
 Array = NDArray[np.float64]
 
-# Largest dictionary that is held on a device; a larger one is made in blocks when it is needed.
+# Largest dictionary, or compression of one, that is held on a device; a larger one is made in blocks when it is needed.
 _HELD_BYTES = 2**33
 
 
@@ -72,7 +72,9 @@ def bind_and_compress(
     stand_in = None
     if isinstance(functions, ArrayFunctions) and functions.compressible:
         asked = wanted(X.shape[0], len(functions))
-        stand_in = None if asked is None else compress_elsewhere(functions, X, *asked, single=single)
+        if asked is not None:
+            tolerance, rank = asked[0], min(asked[1], _HELD_BYTES // (8 * len(functions)))
+            stand_in = compress_elsewhere(functions, X, tolerance, rank, single=single)
     if isinstance(functions, ArrayFunctions) and stand_in is not None:
         return functions, ArrayKernelDesign(functions, X), stand_in
     parts = functions.parts if isinstance(functions, Joined) else [functions]

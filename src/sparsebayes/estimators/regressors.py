@@ -58,7 +58,8 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             matrix = y.reshape(len(y), -1)
             check_magnitude("y", matrix)
             noise = check_noise(self.noise_variance, matrix.shape[1])
-            check_relative_noise(noise, mean_square(matrix, task.weights))
+            if noise is not None:
+                check_relative_noise(noise, mean_square(matrix, task.weights))
             targets = Targets(matrix, noise, self.shared_support, self.likelihood)
             fit = (fit_counts if self.likelihood == "poisson" else fit_regression)(task, targets, dictionary)
         self._store(fit, single=y.ndim == 1)

@@ -97,10 +97,8 @@ def _as_numbers(name: str, value: Any, expected: str) -> Array:
         raise ValueError(f"{name}={value!r}: expected {expected}") from None
 
 
-def check_relative_noise(noise_variance: Array | None, mean_square: Array) -> None:
+def check_relative_noise(noise_variance: Array, mean_square: Array) -> None:
     """Refuse a fixed noise so far from the targets' variance that double precision cannot hold both."""
-    if noise_variance is None:
-        return
     ratio = noise_variance / np.where(mean_square > 0.0, mean_square, noise_variance)
     if np.any((ratio < 1e-20) | (ratio > 1e20)):
         raise ValueError(
