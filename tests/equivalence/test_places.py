@@ -27,9 +27,9 @@ def regression(k):
     """Ten problems; the eighth has every row twice."""
     rng = np.random.default_rng(k)
     if k < 4:
-        X, y = datasets.make_sinc2d(120 + 20 * k, random_state=k)
+        X, y = datasets.make_sinc2d(80 + 10 * k, random_state=k)
     else:
-        X = rng.uniform(-2.0, 2.0, (110, 1 + k % 4))
+        X = rng.uniform(-2.0, 2.0, (70, 1 + k % 4))
         y = np.sin(2.0 * X[:, 0]) + (X**2).sum(axis=1) + 0.2 * rng.standard_normal(len(X))
     return (np.repeat(X, 2, axis=0), np.repeat(y, 2)) if k == 7 else (X, y)
 
@@ -37,8 +37,9 @@ def regression(k):
 def classification(k):
     """Ten problems, two or three classes; the eighth has every row twice."""
     rng = np.random.default_rng(100 + k)
-    X = rng.standard_normal((80, 2))
-    y = (X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.5 * rng.standard_normal(80) > 0.3).astype(int)
+    n = 40 if k % 5 == 4 else 50
+    X = rng.standard_normal((n, 2))
+    y = (X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.5 * rng.standard_normal(n) > 0.3).astype(int)
     if k % 5 == 4:
         y = y + (X[:, 1] > 0.8)
     return (np.repeat(X, 2, axis=0), np.repeat(y, 2)) if k == 7 else (X, y)
