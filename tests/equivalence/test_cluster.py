@@ -11,6 +11,7 @@ from test_places import CLOSE, classification, on_numpy, regression
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF
 from sparsebayes.estimators import cluster as clusters
+from sparsebayes.inference.partitions import gram, triangle_of
 
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 distributed = pytest.importorskip("dask.distributed", reason="dask.distributed is not installed")
@@ -106,6 +107,18 @@ def test_partitions_of_unknown_size(client):
     rows, mask = split(X), split(keep)
     there = RVR().fit(rows[mask], split(y)[mask])
     np.testing.assert_array_equal(there.relevance_, RVR().fit(X[keep], y[keep]).relevance_)
+
+
+def test_sums_of_products_where_they_hold_the_digits(client):
+    X, y = regression(3)
+    rows = clusters.Cluster.gather(split(X), split(y), True)
+    for width, enough in ((0.7, True), (20.0, False)):
+        basis = RBF(width, centres=X[:20])
+        sums = rows.sum(gram, basis.bind(X), True, 0.0, 1.0)[0]
+        assert (triangle_of(sums) is not None) == enough
+        here, there = SparseBayesRegressor(basis).fit(X, y), SparseBayesRegressor(basis).fit(split(X), split(y))
+        np.testing.assert_array_equal(there.relevance_, here.relevance_)
+        np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=CLOSE * y.std())
 
 
 def test_candidates_are_chosen_where_the_rows_are(client):

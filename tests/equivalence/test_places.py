@@ -37,7 +37,7 @@ def regression(k):
 def classification(k):
     """Ten problems, two or three classes; the eighth has every row twice."""
     rng = np.random.default_rng(100 + k)
-    n = 40 if k % 5 == 4 else 50
+    n = 30 if k % 5 == 4 else 40
     X = rng.standard_normal((n, 2))
     y = (X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.5 * rng.standard_normal(n) > 0.3).astype(int)
     if k % 5 == 4:

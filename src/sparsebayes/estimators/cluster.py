@@ -104,8 +104,9 @@ class Cluster:
         """Join what ``work`` returns for every partition, a few at a time, on the workers."""
         dask = _dask()
         # One object for all tasks: it travels once to each worker, not once with each task.
-        shared = dask.delayed(arguments, pure=False, traverse=False)
-        level = [dask.delayed(_apply)(work, part, shared) for part in self.partitions]
+        shared = dask.delayed((work, arguments), pure=False, traverse=False)
+        apply = dask.delayed(_apply, pure=False, traverse=False)
+        level = [apply(part, shared) for part in self.partitions]
         while len(level) > 1:
             level = [dask.delayed(join)(level[k : k + _FAN_IN]) for k in range(0, len(level), _FAN_IN)]
         return compute(level)[0]
@@ -200,7 +201,8 @@ def _place(read: tuple[Partition | None, str], first: int) -> Partition | None:
     return None if partition is None else Partition(partition.X, partition.y, first)
 
 
-def _apply(work: Callable[..., Any], partition: Partition, arguments: tuple[Any, ...]) -> Any:
+def _apply(partition: Partition, asked: tuple[Callable[..., Any], tuple[Any, ...]]) -> Any:
+    work, arguments = asked
     return work(partition, *arguments)
 
 

@@ -26,11 +26,23 @@ from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_largest
 from sparsebayes.inference.guard import run_guarded
-from sparsebayes.inference.partitions import Count, Counted, PartitionedProblem, join_triangles, problem_of, triangle
+from sparsebayes.inference.partitions import (
+    Count,
+    Counted,
+    PartitionedProblem,
+    gram,
+    join_triangles,
+    problem_of,
+    triangle,
+    triangle_of,
+)
 from sparsebayes.inference.run import run
 from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
 
 Array = NDArray[np.float64]
+
+# With fewer rows than this for each function sums of products are not worth trying.
+_ROWS_A_FUNCTION = 4
 
 
 def dictionary_on(cluster: Cluster, functions: Functions, basis: Any, fit_intercept: bool) -> Dictionary:
@@ -60,8 +72,7 @@ def fit_regression(
     if functions is None:
         raise TypeError("a fit on a cluster needs functions")
     scale = _target_scale(cluster, task.fit_intercept)
-    sums = functions, task.fit_intercept, float(scale.offset[0]), float(scale.scale[0])
-    held = cluster.merge(triangle, join_triangles, *sums)
+    held = _triangle(cluster, functions, task.fit_intercept, float(scale.offset[0]), float(scale.scale[0]))
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
     if len(held) <= held.shape[1] - 1:  # fewer rows than functions: nothing is left over
         held = np.vstack([held, np.zeros((1, held.shape[1]))])
@@ -73,6 +84,15 @@ def fit_regression(
     result = run_guarded(problem, task.solver, task.settings(noise_variance=fixed), task.generator())
     warn_unconverged([result.status])
     return regression.collect(task, [regression.Solved(dictionary, result, scale)])
+
+
+def _triangle(cluster: Cluster, functions: Functions, *settings: Any) -> Array:
+    """The triangle of the functions and the targets on all rows: from sums of products where these hold the digits."""
+    if cluster.n_rows > _ROWS_A_FUNCTION * len(functions):
+        held = triangle_of(cluster.sum(gram, functions, *settings)[0])
+        if held is not None:
+            return held
+    return cluster.merge(triangle, join_triangles, functions, *settings)
 
 
 def _target_scale(cluster: Cluster, centre: bool) -> TargetScale:

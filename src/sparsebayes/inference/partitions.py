@@ -6,7 +6,7 @@ contributions are joined in a fixed order: which worker did what, or had to do i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 from sparsebayes.basis import Functions
 from sparsebayes.design import DenseDesign, Design, LazyDesign
 from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.linalg import try_cholesky
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Linearised, Scored
 from sparsebayes.inference.problem import GaussianProblem, Index
 from sparsebayes.likelihood import Likelihood
 
+# Sums of products are as good as a triangle where what each function has of its own is above this part of its norm.
+_CONDITIONED = 1e-6
 # Rows whose functions are evaluated at once on a worker.
 _ROWS = 1 << 14
 
@@ -242,19 +245,42 @@ def _score(
     return np.stack(products), np.stack(norms)
 
 
-def triangle(partition: Partition, functions: Functions, with_bias: bool, offset: float, scale: float) -> Array:
-    r"""The triangle R of :math:`[\boldsymbol\Phi\;t]=\mathbf Q\mathbf R` on the rows of one partition.
-
-    It holds the sums :math:`\boldsymbol\Phi^\top\boldsymbol\Phi`, :math:`\boldsymbol\Phi^\top t` and :math:`t^\top t`
-    without having squared their condition number, in no more numbers.
-    """
+def _blocks(
+    partition: Partition, functions: Functions, with_bias: bool, offset: float, scale: float
+) -> Iterator[Array]:
+    r""":math:`[\boldsymbol\Phi\;t]` on runs of rows of one partition."""
     size = len(functions) + with_bias
-    held = np.zeros((0, size + 1))
     for start in range(0, len(partition.X), _ROWS):
         part = slice(start, start + _ROWS)
         Phi = FunctionsAndOne(functions, partition.X[part]).columns(slice(0, size))
-        held = join_triangles([held, np.column_stack([Phi, (partition.y[part] - offset) / scale])])
+        yield np.column_stack([Phi, (partition.y[part] - offset) / scale])
+
+
+def gram(partition: Partition, functions: Functions, *settings: Any) -> tuple[Array]:
+    r"""The sums :math:`\boldsymbol\Phi^\top\boldsymbol\Phi`, :math:`\boldsymbol\Phi^\top t` and :math:`t^\top t`."""
+    return (sum(block.T @ block for block in _blocks(partition, functions, *settings)),)  # pyright: ignore[reportReturnType]
+
+
+def triangle(partition: Partition, functions: Functions, *settings: Any) -> Array:
+    r"""The triangle R of :math:`[\boldsymbol\Phi\;t]=\mathbf Q\mathbf R` on the rows of one partition.
+
+    It holds the sums of ``gram`` without having squared their condition number, in no more numbers.
+    """
+    held = np.zeros((0, 0))
+    for block in _blocks(partition, functions, *settings):
+        held = join_triangles([held, block] if len(held) else [block])
     return held
+
+
+def triangle_of(sums: Array) -> Array | None:
+    """The triangle of all rows from their sums, or None where that would lose more digits than decisions can spare."""
+    norms = np.sqrt(np.diagonal(sums))
+    if not np.all(norms > 0.0):
+        return None
+    factor = try_cholesky(sums / np.outer(norms, norms))
+    if factor is None or np.min(np.diagonal(factor)) ** 2 < _CONDITIONED:
+        return None
+    return factor * norms
 
 
 def join_triangles(parts: list[Array]) -> Array:
