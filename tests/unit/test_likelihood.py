@@ -44,7 +44,7 @@ def test_curvature(case):
     n, k = y.shape
     hessian = -numeric(lambda v: likelihood.gradient(v).ravel(), y).reshape(n, k, n, k)
     for row in range(n):
-        np.testing.assert_allclose(likelihood.curvature(y)[row], hessian[row, :, row, :], rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(likelihood.curvature(y).blocks()[row], hessian[row, :, row, :], rtol=1e-6, atol=1e-7)
         hessian[row, :, row, :] = 0.0
     np.testing.assert_allclose(hessian, 0.0, atol=1e-7)
 
@@ -54,8 +54,11 @@ def test_curvature_change(case):
     n, k = y.shape
     half = np.random.default_rng(2).standard_normal((n, k, k))
     spread = half @ half.transpose(0, 2, 1)
-    found = numeric(lambda v: np.einsum("nkl,nkl->", likelihood.curvature(v), spread), y).reshape(n, k)
-    np.testing.assert_allclose(likelihood.curvature_change(y, spread), found, rtol=1e-6, atol=1e-7)
+    found = numeric(lambda v: np.einsum("nkl,nkl->", likelihood.curvature(v).blocks(), spread), y).reshape(n, k)
+    shared = likelihood.curvature(y).shared
+    along = None if shared is None else np.einsum("nkl,nl->nk", spread, shared)
+    variance = np.einsum("nkk->nk", spread)
+    np.testing.assert_allclose(likelihood.curvature_change(y, variance, along), found, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "categorical"])
@@ -64,7 +67,7 @@ def test_saturated_rows_stay_finite(name):
     y = 800.0 * np.where(np.arange(N) % 2, 1.0, -1.0)[:, None] * np.ones(likelihood.shape)
     y[:, 0] *= -1.0
     assert np.isfinite(likelihood.log_likelihood(y))
-    for value in (likelihood.gradient(y), likelihood.curvature(y)):
+    for value in (likelihood.gradient(y), likelihood.curvature(y).blocks()):
         assert np.all(np.isfinite(value))
 
 

@@ -46,14 +46,14 @@ import numpy as np
 from sparsebayes import RVR, Sequential, datasets
 
 warnings.simplefilter("ignore")
-X, y = datasets.make_sinc2d(900, noise=0.1, random_state=0)
+X, y = datasets.make_sinc2d(400, noise=0.1, random_state=0)
 
 def callback(record, active):
     if record.n_active == 3:
         print("searching", flush=True)
         sys.stdin.readline()
 
-model = RVR(gamma=0.16, compression=False, solver=Sequential(callback=callback)).fit(X, y)
+model = RVR(gamma=0.16, solver=Sequential(callback=callback)).fit(X, y)
 print(model.status_.name, len(model.relevance_), np.isfinite(model.predict(X)).all(), flush=True)
 """
 
@@ -91,12 +91,12 @@ def test_a_handler_of_the_callers_own_stays_in_place():
 # -- checkpoints -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("records", [4, 40, 90])
-def test_a_regression_goes_on_to_the_same_answer(tmp_path, records):
+@pytest.mark.parametrize("part", [0.05, 0.5, 0.9])
+def test_a_regression_goes_on_to_the_same_answer(tmp_path, part):
     X, y = sinc()
     path = tmp_path / "search.json"
     whole = RVR(gamma=1 / WIDTH**2).fit(X, y)
-    model = RVR(gamma=1 / WIDTH**2, checkpoint=str(path), solver=stop_after(records))
+    model = RVR(gamma=1 / WIDTH**2, checkpoint=str(path), solver=stop_after(round(part * len(whole.history_))))
     with pytest.warns(ConvergenceWarning):
         assert model.fit(X, y).status_ is Status.INTERRUPTED
     assert path.exists()
@@ -195,9 +195,7 @@ def test_compression_is_off_with_one_argument():
     assert isinstance(Dictionary.build(X, basis, fit_intercept=True).stand_in, CompressedDesign)
     assert Dictionary.build(X, basis, fit_intercept=True, compress=False).stand_in is None
     on, off = (RVR(gamma=1 / WIDTH**2, compression=c).fit(X, y) for c in ("auto", False))
-    # Not the same path, so perhaps not the same maximum: the evidences are those of two good models.
-    per_function = 0.01 * len(on.relevance_)
-    assert on.log_marginal_likelihood_ > off.log_marginal_likelihood_ - max(1.0, per_function)
+    assert abs(on.log_marginal_likelihood_ - off.log_marginal_likelihood_) <= 0.01 * len(on.relevance_)
 
 
 def test_compression_and_storage_are_parameters_like_any_other(tmp_path):

@@ -22,6 +22,7 @@ from .operator import OperatorDesign
 from .protocol import Design, HStack
 from .ranking import Promising, Ranking
 from .reduction import Reduction
+from .screened import ScreenedDesign
 from .sparse import SparseDesign
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Promising",
     "Ranking",
     "Reduction",
+    "ScreenedDesign",
     "SparseDesign",
     "as_design",
     "compress_elsewhere",

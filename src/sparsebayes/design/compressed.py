@@ -15,7 +15,9 @@ from scipy.linalg import get_lapack_funcs, solve_triangular
 
 from sparsebayes.basis.base import Floats, Index, positions
 from sparsebayes.basis.kernels import KernelFunctions
+from sparsebayes.threads import side_by_side
 
+from .dense import DenseDesign
 from .protocol import Design
 
 (_PIVOTED_CHOLESKY,) = get_lapack_funcs(("pstrf",), (np.zeros(1),))
@@ -30,6 +32,8 @@ _ROOM = 3.0
 # rounds in the place of a hundred, for a rank that is a tenth larger.
 _MANY = 20_000
 _SPREAD = 1024
+# Largest design on a few rows that is held instead of multiplied out where it is needed.
+_HELD_BYTES = 1 << 30
 
 
 class CompressedDesign(Design):
@@ -43,22 +47,35 @@ class CompressedDesign(Design):
         Coordinates of the functions.
     landmarks : (k,) integer array, optional
         Functions that between them nearly span all of Φ.
-    error : float
-        Bound on the error of every entry.
+    remainders : (N,) and (M,) ndarrays, optional
+        Such that the entry (n, m) is wrong by no more than the root of the product of the n-th of the first and the
+        m-th of the second; by default the entries are exact.
     """
 
-    def __init__(self, left: Floats, right: Floats, landmarks: Index | None = None, error: float = 0.0) -> None:
+    def __init__(
+        self,
+        left: Floats,
+        right: Floats,
+        landmarks: Index | None = None,
+        remainders: tuple[Floats, Floats] | None = None,
+    ) -> None:
         if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1]:
             raise ValueError(f"factors have shapes {left.shape} and {right.shape}; expected (N, r) and (M, r)")
         self.left = left
         self.right = right
-        self.error = error
+        self.remainders = (np.zeros(len(left)), np.zeros(len(right))) if remainders is None else remainders
         self.landmarks = np.zeros(0, dtype=np.intp) if landmarks is None else landmarks
 
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers (N, M) of rows and columns."""
         return len(self.left), len(self.right)
+
+    @property
+    def error(self) -> float:
+        """Bound on the error of every entry."""
+        rows, columns = self.remainders
+        return float(np.sqrt(max(0.0, np.max(rows, initial=0.0) * np.max(columns, initial=0.0))))
 
     @property
     def rank(self) -> int:
@@ -79,18 +96,38 @@ class CompressedDesign(Design):
 
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
-        rows = self.left if weights is None else self._row_weights(weights)[:, None] * self.left
-        inner = self.left.T @ rows
-        return np.einsum("mr,mr->m", self.right @ inner, self.right)
+        rows = np.ones(len(self.left)) if weights is None else self._row_weights(weights)
+        inner, _ = self.inner_products(rows, np.zeros((len(rows), 0)))
 
-    def normal(self, weights: Floats, targets: Floats) -> tuple[Floats, Floats]:
-        """Return leftᵀ W left and leftᵀ W targets."""
-        weighted = weights[:, None] * self.left
-        return weighted.T @ self.left, weighted.T @ targets
+        def norms(part: slice) -> Floats:
+            block = self.right[part]
+            return np.einsum("mr,mr->m", block @ inner, block)
 
-    def on_rows(self, left: Floats) -> CompressedDesign:
-        """The same functions on a few rows with these coordinates."""
-        return CompressedDesign(left, self.right, self.landmarks, self.error)
+        return np.concatenate(side_by_side(norms, len(self.right)))
+
+    def inner_products(self, weights: Floats, V: Floats) -> tuple[Floats, Floats]:
+        """Return leftᵀ diag(weights) left and leftᵀ diag(weights) V."""
+
+        def products(rows: slice) -> tuple[Floats, Floats]:
+            block = self.left[rows]
+            weighted = weights[rows, None] * block
+            return weighted.T @ block, weighted.T @ V[rows]
+
+        found = side_by_side(products, len(self.left))
+        return np.sum([gram for gram, _ in found], axis=0), np.sum([product for _, product in found], axis=0)
+
+    def with_rows(self, left: Floats) -> Design:
+        """The same functions on a few other rows; held as they are where there is room for that."""
+        m = len(self.right)
+        if 8 * m * len(left) > _HELD_BYTES:
+            return CompressedDesign(left, self.right)
+        held = np.empty((m, len(left)))
+
+        def fill(part: slice) -> None:
+            held[part] = self.right[part] @ left.T
+
+        side_by_side(fill, m)
+        return DenseDesign(held.T)
 
     def with_ones(self) -> CompressedDesign:
         """With the constant function at the end: the compression spans it exactly."""
@@ -117,12 +154,12 @@ def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max
             return None
     right = factors.coordinates[:, : factors.rank]
     if np.array_equal(functions.rows, np.arange(len(X))):
-        return CompressedDesign(right, right, factors.chosen, float(np.max(factors.remainder)))
+        return CompressedDesign(right, right, factors.chosen, (factors.remainder, factors.remainder))
     values = functions.evaluate(X, factors.chosen)
     left = solve_triangular(right[factors.chosen], values.T, lower=True, check_finite=False).T
-    # The kernel less its part at the pivots is positive definite: |entry| ≤ √(d(x) d(c)), and d(x) ≤ 1 off the centres.
-    beyond = float(np.max(1.0 - np.einsum("nr,nr->n", left, left), initial=0.0))
-    return CompressedDesign(left, right, factors.chosen, np.sqrt(max(beyond, 0.0) * float(np.max(factors.remainder))))
+    # The kernel less its part at the pivots is positive definite: |entry| ≤ √(d(x) d(c)).
+    beyond = np.maximum(1.0 - np.einsum("nr,nr->n", left, left), 0.0)
+    return CompressedDesign(left, right, factors.chosen, (beyond, factors.remainder))
 
 
 class _Factors:
@@ -170,12 +207,17 @@ class _Factors:
 
     def _append(self, picked: Index, triangle: Floats) -> None:
         self._reserve(self.rank + len(picked))
-        done = self.coordinates[:, : self.rank]
-        block = self.functions.evaluate(self.functions.centres, picked)
-        block -= done @ done[picked].T
-        new = solve_triangular(triangle, block.T, lower=True, check_finite=False).T
-        self.coordinates[:, self.rank : self.rank + len(picked)] = new
-        self.remainder -= np.einsum("mr,mr->m", new, new)
+        done, centres = self.coordinates[:, : self.rank], self.functions.centres
+        at_pivots = done[picked].T
+
+        def project(rows: slice) -> None:
+            block = self.functions.evaluate(centres[rows], picked)
+            block -= done[rows] @ at_pivots
+            new = solve_triangular(triangle, block.T, lower=True, check_finite=False).T
+            self.coordinates[rows, self.rank : self.rank + len(picked)] = new
+            self.remainder[rows] -= np.einsum("mr,mr->m", new, new)
+
+        side_by_side(project, len(centres))
         self.remainder[picked] = 0.0
         self.chosen = np.concatenate([self.chosen, picked])
 
@@ -241,4 +283,6 @@ def with_columns(design: CompressedDesign, columns: NDArray[np.float64]) -> Comp
     right = np.zeros((m + k, r + k))
     right[:m, :r] = design.right
     right[m:, r:] = np.eye(k)
-    return CompressedDesign(np.hstack([design.left, columns]), right, design.landmarks, design.error)
+    rows, others = design.remainders
+    remainders = rows, np.concatenate([others, np.zeros(k)])
+    return CompressedDesign(np.hstack([design.left, columns]), right, design.landmarks, remainders)

@@ -60,12 +60,17 @@ class ArrayCompressed(Native, CompressedDesign):
     """
 
     def __init__(self, place: Place, left: Left, right: Any, landmarks: Index, error: float) -> None:
-        self.place, self.rows_left, self.right, self.landmarks, self.error = place, left, right, landmarks, error
+        self.place, self.rows_left, self.right, self.landmarks, self._error = place, left, right, landmarks, error
 
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers (N, M) of rows and columns."""
         return self.rows_left.n_rows, int(self.right.shape[0])
+
+    @property
+    def error(self) -> float:
+        """Bound on the error of every entry."""
+        return self._error
 
     @property
     def rank(self) -> int:
@@ -95,7 +100,7 @@ class ArrayCompressed(Native, CompressedDesign):
 
     def sqnorms_there(self, weights: Any) -> Any:
         """The diagonal of Φᵀ diag(weights) Φ for a vector of the device."""
-        gram, _ = self._normal(weights, None)
+        gram, _ = self._products(weights, None)
         return self._over_functions(lambda block: self.place.xp.sum((block @ gram) * block, axis=1))
 
     def project_there(self, V: Any, P: Any) -> tuple[Any, Any]:
@@ -110,13 +115,13 @@ class ArrayCompressed(Native, CompressedDesign):
         result = self._over_functions(both)
         return result[:, :k], result[:, k]
 
-    def normal(self, weights: Floats, targets: Floats) -> tuple[Floats, Floats]:
-        """Return leftᵀ W left and leftᵀ W targets."""
-        gram, projection = self._normal(self.place.put(weights), self.place.put(targets))
+    def inner_products(self, weights: Floats, V: Floats) -> tuple[Floats, Floats]:
+        """Return leftᵀ diag(weights) left and leftᵀ diag(weights) V."""
+        gram, projection = self._products(self.place.put(weights), self.place.put(V))
         return self.place.get(gram), self.place.get(projection)
 
-    def on_rows(self, left: Floats) -> ArrayCompressed:
-        """The same functions on a few rows with these coordinates."""
+    def with_rows(self, left: Floats) -> ArrayCompressed:
+        """The same functions on a few other rows."""
         there = self.place.put(left)
         rows = Left(lambda part: there[part, :], len(left), left.shape[1])
         return ArrayCompressed(self.place, rows, self.right, self.landmarks, self.error)
@@ -142,7 +147,7 @@ class ArrayCompressed(Native, CompressedDesign):
             total = found if total is None else total + found
         return total
 
-    def _normal(self, weights: Any, targets: Any | None) -> tuple[Any, Any]:
+    def _products(self, weights: Any, targets: Any | None) -> tuple[Any, Any]:
         gram, projection = None, None
         for part, left in self._lefts():
             weighted = weights[part][:, None] * left

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from sparsebayes.basis.base import Floats, Functions, as_inputs
+from sparsebayes.threads import on_all_cores
 
 from .protocol import Design, weighted_squares
 
@@ -74,8 +73,7 @@ class LazyDesign(Design):
 
     def _map(self, work: Callable[[Floats], Any]) -> list[Any]:
         """Apply ``work`` to every block of columns, on all cores: kernels and products run outside Python's lock."""
-        with ThreadPoolExecutor(effective_n_jobs(-1)) as pool:
-            return list(pool.map(lambda block: work(self.columns(block)), self.blocks()))
+        return on_all_cores(lambda block: work(self.columns(block)), self.blocks())
 
     def blocks(self) -> Iterator[slice]:
         """Yield runs of columns, in order, of the chosen width."""

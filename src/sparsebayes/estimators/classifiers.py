@@ -22,6 +22,7 @@ from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.validation import check_weights, choose
 from sparsebayes.inference import Solver
 from sparsebayes.posterior import Term, summarise
+from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]
 
@@ -63,7 +64,7 @@ class _Classifier(ClassifierMixin, Inputs):
         self.classes_, labels = _encode(y, weights * by_class)
         if is_elsewhere(X):  # many rows: their few classes are checked in their place
             check_classification_targets(self.classes_)
-        with self._watch() as progress:
+        with one_thread(), self._watch() as progress:
             task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class, progress)
             fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
         self._store(fit)

@@ -18,6 +18,15 @@ Array = NDArray[np.float64]
 
 # Largest dictionary, or compression of one, that is held on a device; a larger one is made in blocks when it is needed.
 _HELD_BYTES = 2**33
+# Entries of a kernel matrix from which on compressing it is tried, and the error that it may have in the search.
+_WORTH_IT = 500_000
+_REMAINDER = 1e-5
+# Up to this many entries the certificate is computed from the kernel itself.  Beyond, the compression is the design,
+# made so close that its bounded error is below what the certificate resolves, as far as memory allows.
+_RECOMPUTED = 30_000_000
+_CLOSE_REMAINDER = 1e-9
+_CLOSE_ROWS = 400_000
+_HUGE_REMAINDER = 1e-6
 
 
 def check_arrays(X: Any, y: Any, *, multi_output: bool = False) -> tuple[Any, NDArray[Any]]:
@@ -62,24 +71,29 @@ def scale_elsewhere(X: Any, weights: Array) -> float:
 
 
 def bind_and_compress(
-    X: Any, basis: Basis, wanted: Callable[[int, int], tuple[float, int] | None], *, single: bool
+    X: Any, basis: Basis, *, compress: bool, single: bool
 ) -> tuple[Functions, Native, ArrayCompressed | None]:
-    """Functions on training rows of a device, their design, and its compression where that is wanted and possible.
-
-    ``wanted(rows, functions)`` gives the tolerance and the largest rank of a compression, or None.
-    """
+    """Functions on training rows of a device, their design, and its compression where that pays and is possible."""
     functions = bind_elsewhere(basis, X)
-    stand_in = None
-    if isinstance(functions, ArrayFunctions) and functions.compressible:
-        asked = wanted(X.shape[0], len(functions))
-        if asked is not None:
-            tolerance, rank = asked[0], min(asked[1], _HELD_BYTES // (8 * len(functions)))
-            stand_in = compress_elsewhere(functions, X, tolerance, rank, single=single)
+    stand_in = _compress(functions, X, single) if compress else None
     if isinstance(functions, ArrayFunctions) and stand_in is not None:
-        return functions, ArrayKernelDesign(functions, X), stand_in
+        huge = X.shape[0] * len(functions) > _RECOMPUTED
+        return functions, stand_in if huge else ArrayKernelDesign(functions, X), stand_in
     parts = functions.parts if isinstance(functions, Joined) else [functions]
     designs = [_design(part, X, single) for part in parts]
-    return functions, designs[0] if len(designs) == 1 else ArrayStack(designs), stand_in
+    return functions, designs[0] if len(designs) == 1 else ArrayStack(designs), None
+
+
+def _compress(functions: Functions, X: Any, single: bool) -> ArrayCompressed | None:
+    """A design of low rank where the kernel is smooth enough for that to pay."""
+    n, m = X.shape[0], len(functions)
+    if not isinstance(functions, ArrayFunctions) or not functions.compressible or n * m < _WORTH_IT:
+        return None
+    tolerance = _REMAINDER
+    if n * m > _RECOMPUTED:
+        tolerance = _CLOSE_REMAINDER if n + m <= _CLOSE_ROWS else _HUGE_REMAINDER
+    rank = min(n // 2, m // 2, _HELD_BYTES // (8 * m))
+    return compress_elsewhere(functions, X, tolerance, rank, single=single)
 
 
 def _design(part: Functions, X: Any, single: bool) -> Native:

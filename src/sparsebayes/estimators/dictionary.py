@@ -24,7 +24,6 @@ from sparsebayes.design import (
     as_design,
     compress_kernel,
     representatives,
-    with_columns,
 )
 from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.estimators.devices import bind_and_compress
@@ -40,13 +39,10 @@ _RANGE = 1e130
 # Entries of a kernel matrix from which on compressing it is tried, and the error that it may have in the search.
 _WORTH_IT = 500_000
 _REMAINDER = 1e-5
-# Up to this many entries the certificate is computed from the kernel itself.  Beyond, that would cost more than the
-# fit: the compression is made so close instead that its bounded error is below what the certificate resolves, as far
-# as memory allows.
-_RECOMPUTED = 30_000_000
-_CLOSE_REMAINDER = 1e-9
-_CLOSE_ROWS = 400_000
-_HUGE_REMAINDER = 1e-6
+# The bounds by which the certificate rules functions out grow with the number of rows: for more rows than this, a
+# closer compression leaves it fewer to evaluate.
+_MANY_ROWS = 100_000
+_CLOSE_REMAINDER = 1e-6
 
 
 @dataclass(frozen=True)
@@ -104,6 +100,8 @@ class Dictionary:
         Whether kept functions are put in the order of the training rows that they are centred on.
     distinct : ndarray of bool, optional
         Functions that are no copy of an earlier one, where that is known already.
+    landmarks : ndarray of int, optional
+        Functions that between them nearly span all others, with or without a design that stands in.
     """
 
     design: Design
@@ -114,6 +112,7 @@ class Dictionary:
     stand_in: CompressedDesign | None = None
     by_row: bool = False
     distinct: NDArray[np.bool_] | None = None
+    landmarks: Index | None = None
 
     @classmethod
     def of_reduction(
@@ -137,6 +136,7 @@ class Dictionary:
         candidates: Index | None = None,
         by_row: bool = False,
         compress: bool = True,
+        partial: bool = True,
         single: bool = False,
     ) -> Dictionary:
         """Bind the basis to the training rows, take some of its functions or all, and add the intercept.
@@ -157,6 +157,8 @@ class Dictionary:
             Whether kept functions are put in the order of the training rows.
         compress : bool
             Whether a design of low rank may stand in where that pays.
+        partial : bool
+            Whether the search may go on in a part of the functions.
         single : bool
             Hold the values of the functions in single precision.
         """
@@ -165,7 +167,7 @@ class Dictionary:
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         if functions is not None and candidates is not None:
             functions = functions.restrict(candidates)
-        return cls._of(X, functions, basis, fit_intercept, by_row, compress, single)
+        return cls._of(X, functions, basis, fit_intercept, by_row, compress, partial, single)
 
     @classmethod
     def _of(
@@ -176,27 +178,30 @@ class Dictionary:
         fit_intercept: bool,
         by_row: bool,
         compress: bool,
+        partial: bool,
         single: bool = False,
     ) -> Dictionary:
-        stand_in = None if functions is None or not compress else _compress(functions, X)
+        # Without compression the search goes the same way, on all rows: it begins among the same functions.
+        closest = None if functions is None or not partial else _compress(functions, X, compress)
+        landmarks, stand_in = None if closest is None else closest.landmarks, closest if compress else None
         if functions is not None and stand_in is not None:
-            design = LazyDesign(functions, X) if X.shape[0] * len(functions) <= _RECOMPUTED else stand_in
+            design = LazyDesign(functions, X)
         else:
             with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
                 design = _hold(X, single) if functions is None else _evaluate(functions, X, single)
                 _check_range(design)
         n, m = design.shape
         if not fit_intercept:
-            return cls(design, functions, basis, m, None, stand_in, by_row)
-        with_bias = None if stand_in is None else with_columns(stand_in, np.ones((n, 1)))
+            return cls(design, functions, basis, m, None, stand_in, by_row, landmarks=landmarks)
+        with_bias = None if stand_in is None else stand_in.with_ones()
         whole = (
             with_bias if with_bias is not None and design is stand_in else design.extend(DenseDesign(np.ones((n, 1))))
         )
-        return cls(whole, functions, basis, m, m, with_bias, by_row)
+        return cls(whole, functions, basis, m, m, with_bias, by_row, landmarks=landmarks)
 
     def with_functions(self, X: Any, functions: Functions) -> Dictionary:
         """The dictionary with each function replaced by another of the same place."""
-        return self._of(X, functions, self.basis, self.bias is not None, self.by_row, compress=False)
+        return self._of(X, functions, self.basis, self.bias is not None, self.by_row, compress=False, partial=False)
 
     @classmethod
     def _build_elsewhere(
@@ -208,12 +213,10 @@ class Dictionary:
             xp = Place.of(X).xp
             design = as_design(xp.astype(X, xp.float32) if single else X)
         else:
-            functions, design, stand_in = bind_and_compress(X, basis, _wanted if compress else _never, single=single)
+            functions, design, stand_in = bind_and_compress(X, basis, compress=compress, single=single)
         n, m = design.shape
         if stand_in is None:
             _check_range(design)
-        elif n * m > _RECOMPUTED:
-            design = stand_in
         if not fit_intercept:
             return cls(design, functions, basis, m, None, stand_in, by_row)
         with_bias = None if stand_in is None else stand_in.with_ones()
@@ -353,26 +356,15 @@ def _evaluate(functions: Functions, X: Array, single: bool = False) -> Design:
     return DenseDesign(values)
 
 
-def _compress(functions: Functions, X: Array) -> CompressedDesign | None:
-    """A design of low rank where the kernel is smooth enough for that to pay."""
-    if not isinstance(functions, KernelFunctions) or not functions.compressible:
+def _compress(functions: Functions, X: Array, compress: bool) -> CompressedDesign | None:
+    """A design of low rank where the kernel is smooth enough for that to pay; for its landmarks only, a small one."""
+    n = X.shape[0]
+    if not isinstance(functions, KernelFunctions) or not functions.compressible or n * len(functions) < _WORTH_IT:
         return None
-    wanted = _wanted(X.shape[0], len(functions))
-    return None if wanted is None else compress_kernel(functions, X, *wanted)
-
-
-def _never(n: int, m: int) -> None:
-    """No compression: the solver needs the functions themselves."""
-
-
-def _wanted(n: int, m: int) -> tuple[float, int] | None:
-    """Tolerance and largest rank of a compression; None where the dictionary is too small to need one."""
-    if n * m < _WORTH_IT:
+    if not compress and 8 * n * len(functions) > _DENSE_BYTES:
         return None
-    tolerance = _REMAINDER
-    if n * m > _RECOMPUTED:
-        tolerance = _CLOSE_REMAINDER if n + m <= _CLOSE_ROWS else _HUGE_REMAINDER
-    return tolerance, min(n, m) // 2
+    tolerance = _REMAINDER if n <= _MANY_ROWS else _CLOSE_REMAINDER
+    return compress_kernel(functions, X, tolerance, min(n, len(functions)) // 2)
 
 
 def _check_range(design: Design) -> None:

@@ -146,7 +146,8 @@ class Inputs(Described, Portable, ABC):
             random_state=self.random_state,
             candidates=self._candidates(rows),
             by_row=self._by_row,
-            compress=check_compression(self.compression) and solver.working_sets and not task.whole,
+            compress=check_compression(self.compression),
+            partial=solver.working_sets and not task.whole,
             single=choose("storage", self.storage, STORAGES) == "float32",
         )
         return task, dictionary, y, rows

@@ -172,6 +172,7 @@ def _pose(
         dictionary.centre_rows(),
         inclusion_cost=task.rule(eligible, t.shape[1]).cost,
         offered=offered,
+        landmarks=dictionary.landmarks,
     )
 
 

@@ -25,6 +25,7 @@ from sparsebayes.estimators.validation import LIKELIHOODS, check_magnitude, chec
 from sparsebayes.inference import Solver
 from sparsebayes.likelihood import OutlierMixture, StudentT
 from sparsebayes.posterior import Term, TrainingRows, left_out_scores, summarise
+from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]
 
@@ -53,7 +54,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         if is_dask(X):
             return self._fit_cluster(X, y, sample_weight)
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True)
-        with self._watch() as progress:
+        with one_thread(), self._watch() as progress:
             task, dictionary, y, rows = self._prepare(X, np.asarray(y, np.float64), sample_weight, progress=progress)
             matrix = y.reshape(len(y), -1)
             check_magnitude("y", matrix)

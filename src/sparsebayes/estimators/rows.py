@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
+
+from sparsebayes.threads import on_all_cores
 
 Array = NDArray[np.float64]
 
@@ -42,6 +42,5 @@ def map_rows(work: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
     def fill(block: slice) -> None:
         result[block] = work(X[block])
 
-    with ThreadPoolExecutor(effective_n_jobs(-1)) as pool:
-        list(pool.map(fill, others))
+    on_all_cores(fill, others)
     return result

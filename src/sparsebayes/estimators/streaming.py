@@ -31,6 +31,7 @@ from sparsebayes.estimators.validation import (
     choose,
     resolve_solver,
 )
+from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]
 
@@ -69,7 +70,7 @@ class ChunkedRegression(DictionaryInputs):
         if not mapped:
             _check_fixed(self.basis, chunks.again)
         self._forget()
-        with self._watch() as progress:
+        with one_thread(), self._watch() as progress:
             progress.note = "reading the rows"
             sample = sample_rows(chunks, _SAMPLE) if _chooses(self.basis) else None
             for chunk in chunks:
@@ -98,7 +99,7 @@ class ChunkedRegression(DictionaryInputs):
         """
         if "_reduction" not in vars(self):
             self._forget()
-        with self._watch() as progress:
+        with one_thread(), self._watch() as progress:
             self._read(Chunk(X, y, sample_weight), None)
             self._learn(progress)
         return self

@@ -16,10 +16,12 @@ import copy
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.design import ScreenedDesign
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution, leave_one_out, log_evidence
 from sparsebayes.inference.factors import Factors
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.problem import GaussianProblem, Problem
+from sparsebayes.inference.screening import may_gain
 from sparsebayes.inference.small import SmallPosterior
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
@@ -31,6 +33,8 @@ _COLLINEAR = 1e5
 # Exact refresh after this many rank-one updates, or as soon as the drift check says so.
 _REFRESH_EVERY = 50
 _DRIFT = 1e-9
+# Entries of a dictionary that are evaluated for a certificate at most; beyond, it names the error of the compression.
+_EVALUATED = 2_000_000_000
 
 
 class ActiveSet(Factors, Active):
@@ -67,10 +71,29 @@ class ActiveSet(Factors, Active):
 
     def recompute(self) -> ActiveSet:
         """The same model from scratch, on the whole dictionary and the data themselves."""
-        problem, indices = self.problem, self.indices
+        problem, indices, below = self.problem, self.indices, None
         while problem.parent is not None:
-            problem, indices = problem.parent, problem.lift(indices)
-        return ActiveSet.from_model(problem, indices, self.alpha, self.beta)
+            below, indices, problem = problem, problem.lift(indices), problem.parent
+        if not isinstance(problem, GaussianProblem):
+            return ActiveSet.from_model(problem, indices, self.alpha, self.beta)
+        screened = problem.screened(below)
+        model = ActiveSet.from_model(screened, indices, self.alpha, self.beta)
+        if isinstance(screened.design, ScreenedDesign):
+            model._sharpen(screened, screened.design)
+        return model
+
+    def _sharpen(self, problem: GaussianProblem, design: ScreenedDesign) -> None:
+        """Evaluate exactly the functions that bounds on what stands in for them cannot rule out (``screening.py``)."""
+        residual = self._residual + self.U @ (self.z - self.R @ self.mean)
+        open_to_doubt = may_gain(self.S, self.Q, self.beta, residual, problem.weights, design.stand_in)
+        open_to_doubt &= problem.eligible
+        open_to_doubt[self.indices] = True
+        idx = np.flatnonzero(open_to_doubt)
+        if len(idx) * len(residual) > _EVALUATED:
+            return
+        self.C[:, idx] = problem.exact_moments(idx, self.U).T
+        design.error = 0.0
+        self.refresh()
 
     def copy(self) -> ActiveSet:
         """Independent copy on the same problem."""
@@ -271,6 +294,21 @@ class ActiveSet(Factors, Active):
         self.S = self.S - sigma_i * correlation**2  # T&F eq. 30
         self.Q = self.Q - correlation[:, None] * mu_i  # T&F eq. 31
         self.updates += 1
+        return True
+
+    def add_together(self, functions: list[int], alpha: Array) -> bool:
+        """Add several functions at once, if that raises the objective."""
+        joined = self._joined(functions)
+        if joined is None:
+            return False
+        fresh, R, z = joined
+        grown = np.append(self.alpha, alpha)
+        rest = self.rest - float(np.sum(z[len(self.z) :] ** 2))
+        post = SmallPosterior.solve(R, z, rest, grown, self.beta)
+        if self.evidence(post, grown) - self.problem.inclusion_cost * len(functions) <= self.evidence():
+            return False
+        self._join(functions, grown, fresh, R, z)
+        self.refresh(post)
         return True
 
     def reestimate(self, j: int, alpha: float) -> bool:

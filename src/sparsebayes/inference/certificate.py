@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.design import CompressedDesign
+from sparsebayes.design import CompressedDesign, ScreenedDesign
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.dual import DualActive
 from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
@@ -129,7 +129,7 @@ def certify(
 
 def _compression_error(active: Active) -> float:
     design = active.problem.design
-    return design.error if isinstance(design, CompressedDesign) else 0.0
+    return design.error if isinstance(design, CompressedDesign | ScreenedDesign) else 0.0
 
 
 def _noise(active: Active, hyperpriors: Hyperpriors) -> tuple[float, float, bool]:

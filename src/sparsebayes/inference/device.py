@@ -6,13 +6,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsebayes.basis.arrays import Place
 from sparsebayes.design import ArrayDesign, Design, Native
 from sparsebayes.inference.evidence import Array
-from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Linearised, Scored, Slopes
+from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.points import Point, Slopes, SummedPoint
 from sparsebayes.inference.problem import Index
-from sparsebayes.likelihood import ArrayLikelihood
+from sparsebayes.inference.screening import Measured
+from sparsebayes.likelihood import ArrayLikelihood, Curvature
 
 
 class ArrayProblem(LaplaceProblem):
@@ -27,7 +30,7 @@ class ArrayProblem(LaplaceProblem):
     def _flat_curvature(self) -> Array:
         place, likelihood = self.place, self.likelihood
         outputs = place.xp.zeros(likelihood.shape, dtype=place.xp.float64, device=place.device)
-        return place.get(likelihood.curvature(outputs)[:, 0, 0])
+        return place.get(likelihood.curvature(outputs).diagonal[:, 0])
 
     def restrict(self, members: Index) -> LaplaceProblem:
         """The problem of a part of the columns, held on the device."""
@@ -62,9 +65,10 @@ class ArrayColumns(ActiveColumns):
     problem: ArrayProblem
 
     def __init__(self, problem: ArrayProblem, indices: list[int], values: Any) -> None:
-        super().__init__(problem, indices, values)
-        place = problem.place
-        self._place = place
+        self.problem, self.indices, self.values = problem, list(indices), values
+        self._place = place = problem.place
+        _, self.outputs = problem.split(indices)
+        self.groups = [np.flatnonzero(self.outputs == k) for k in range(problem.n_outputs)]
         whole = [values] if problem.n_outputs == 1 else None
         self._parts = whole or [place.xp.take(values, place.indices(group), axis=1) for group in self.groups]
 
@@ -90,58 +94,74 @@ class ArrayColumns(ActiveColumns):
         values = self._place.xp.take(self.values, self._place.indices(np.array(positions, dtype=np.intp)), axis=1)
         return ArrayColumns(self.problem, [self.indices[k] for k in positions], values)
 
-    def log_likelihood(self, weights: Array) -> float:
-        """Log likelihood of the outputs that these weights make."""
-        return float(self._likelihood.log_likelihood(self.predict(weights)))
-
-    def linearise(self, weights: Array) -> Linearised:
-        """The likelihood to second order at these weights; its sums come to the host together."""
+    def at(self, weights: Array, known: Point | None = None) -> Point:
+        """The likelihood at these weights; its sums come to the host together."""
+        if known is not None and known.columns is self:
+            return known
         xp, a, outputs = self._place.xp, len(self.indices), self.predict(weights)
-        height = self._likelihood.log_likelihood(outputs)
-        sums = [xp.reshape(height, (1,)), *self._correlated(self._likelihood.gradient(outputs))]
-        pairs = [(k, m) for k in range(len(self.groups)) for m in range(k + 1)]
-        curvature = self._likelihood.curvature(outputs)
-        for k, m in pairs:
-            block = self._parts[k].T @ (curvature[:, k, m][:, None] * self._parts[m])
-            sums.append(xp.reshape(block, (-1,)))
+        fit, curvature = self._likelihood.log_likelihood(outputs), self._likelihood.curvature(outputs)
+        sums = [xp.reshape(fit, (1,)), *self._correlated(self._likelihood.gradient(outputs))]
+        sums += [xp.reshape(block, (-1,)) for block in self._products(curvature)]
         found = self._place.get(xp.concat(sums))
-        gradient, gram, at = self._ungrouped(found[1 : a + 1]), np.empty((a, a)), a + 1
-        for k, m in pairs:
-            left, right = self.groups[k], self.groups[m]
-            block = found[at : at + len(left) * len(right)].reshape(len(left), len(right))
-            gram[np.ix_(left, right)], gram[np.ix_(right, left)] = block, block.T
-            at += block.size
-        return Linearised(outputs, float(found[0]), gradient, gram)
+        return SummedPoint(
+            self, outputs, float(found[0]), self._ungrouped(found[1 : a + 1]), self._gram(found[a + 1 :])
+        )
 
-    def bend(self, outputs: Any, covariance: Array) -> tuple[Any, Array]:
+    def _products(self, curvature: Curvature) -> list[Any]:
+        """Inner products of the columns of every output, and of all in what the outputs share."""
+        blocks = [part.T @ (curvature.diagonal[:, k][:, None] * part) for k, part in enumerate(self._parts)]
+        if curvature.shared is not None:
+            shared = self._share(curvature.shared)
+            blocks.append(shared.T @ shared)
+        return blocks
+
+    def _gram(self, found: Array) -> Array:
+        """The same as one matrix of the host."""
+        a, at = len(self.indices), sum(len(group) ** 2 for group in self.groups)
+        gram = -found[at:].reshape(a, a) if len(found) > at else np.zeros((a, a))
+        at = 0
+        for group in self.groups:
+            gram[np.ix_(group, group)] = found[at : at + len(group) ** 2].reshape(len(group), len(group))
+            at += len(group) ** 2
+        return gram
+
+    def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
         r"""Derivatives of :math:`\log|\boldsymbol\Sigma^{-1}|`, by the outputs and by the active weights."""
-        change = self._likelihood.curvature_change(outputs, self.spread(covariance))
+        outputs, likelihood = point.outputs, self._likelihood
+        change = likelihood.curvature_change(outputs, *self.spread(covariance, likelihood.curvature(outputs)))
         found = self._place.get(self._place.xp.concat(self._correlated(change)))
         return change, self._ungrouped(found)
 
-    def score(
-        self, problem: LaplaceProblem, design: Design, outputs: Any, change: Any, root: Array, bend: Array
-    ) -> Scored:
-        """T&F eqs 24-25 at these outputs, for the functions of ``design``: four numbers of each come to the host."""
+    def measure(
+        self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
+    ) -> Measured:
+        """T&F eqs 24-25 for the functions of ``design``: four numbers of each come to the host."""
         xp, likelihood = self._place.xp, self._likelihood
-        curvature, gradient = likelihood.curvature(outputs), likelihood.gradient(outputs)
-        half, along = self.weigh(curvature, root), self._place.put(root.T @ bend)
+        curvature, gradient = likelihood.curvature(point.outputs), likelihood.gradient(point.outputs)
+        half, pull = self.weigh(curvature, root), self._place.put(root.T @ bend)
         found = []
         for k in range(problem.n_outputs):
             rows = xp.concat([gradient[:, k : k + 1], change[:, k : k + 1], half[k, :, :]], axis=1)
-            products = _native(design).correlate_there(rows)
+            products, norms = (
+                _native(design).correlate_there(rows),
+                _native(design).sqnorms_there(curvature.diagonal[:, k]),
+            )
             inner = products[:, 2:]
-            norms = _native(design).sqnorms_there(curvature[:, k, k])
-            drift = products[:, 1] - inner @ along
-            found.append(xp.stack([norms, products[:, 0], xp.sum(inner * inner, axis=1), drift]))
-        return Scored(*self._place.get(xp.concat(found, axis=1)))
+            s = norms - xp.sum(inner * inner, axis=1)
+            found.append(xp.stack([norms, s, products[:, 0], products[:, 1] - inner @ pull]))
+        norm, s, q, D = self._place.get(xp.concat(found, axis=1))
+        return Measured(norm, np.maximum(s, 0.0), q, D)
+
+    def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
+        """Statistics of all functions of the problem, from the design itself."""
+        return self.measure(self.problem, self.problem.design, point, change, root, bend)
 
     def slopes(self, weights: Array) -> Slopes:
         """Norms of all functions in the curvature, and their products with the gradient and the active columns."""
         place, outputs, design = self._place, self.predict(weights), _native(self.problem.design)
         curvature, gradient = self._likelihood.curvature(outputs), self._likelihood.gradient(outputs)
         weighed, outer = self.weigh(curvature, np.eye(len(self.indices))), range(self.problem.n_outputs)
-        norms = [place.get(design.sqnorms_there(curvature[:, k, k])) for k in outer]
+        norms = [place.get(design.sqnorms_there(curvature.diagonal[:, k])) for k in outer]
         inner = [place.get(design.correlate_there(weighed[k, :, :])) for k in outer]
         quality = place.get(design.correlate_there(gradient)).T.ravel()
         return Slopes(np.concatenate(norms), quality, np.concatenate(inner))
@@ -151,21 +171,34 @@ class ArrayColumns(ActiveColumns):
         there = [part @ self._place.put(weights[g]) for part, g in zip(self._parts, self.groups, strict=True)]
         return self._place.xp.stack(there, axis=1)
 
-    def spread(self, covariance: Array) -> Any:
-        """Posterior covariance of the outputs of every row, (N, K, K)."""
-        xp = self._place.xp
-        rows = []
-        for left, here in zip(self._parts, self.groups, strict=True):
-            blocks = [self._place.put(covariance[np.ix_(here, there)]) for there in self.groups]
-            entries = [xp.sum((left @ block) * right, axis=1) for block, right in zip(blocks, self._parts, strict=True)]
-            rows.append(xp.stack(entries, axis=1))
-        return xp.stack(rows, axis=1)
+    def _share(self, shared: Any) -> Any:
+        """Every active column times its output's column of ``shared``, (N, a)."""
+        return self.values * self._place.xp.take(shared, self._place.indices(self.outputs), axis=1)
 
-    def weigh(self, blocks: Any, mixing: Array) -> Any:
-        r""":math:`\mathbf B_n\boldsymbol\Phi_n` times ``mixing`` for row blocks, (K, N, columns)."""
-        xp, outer = self._place.xp, range(len(self.groups))
+    def spread(self, covariance: Array, curvature: Curvature) -> tuple[Any, Any]:
+        r"""Variances of the outputs of every row, and :math:`\mathbf V_nv_n` with their covariance, both (N, K)."""
+        place = self._place
+        mixed = [p @ place.put(covariance[np.ix_(g, g)]) for p, g in zip(self._parts, self.groups, strict=True)]
+        variance = self._along(mixed)
+        if curvature.shared is None:
+            return variance, None
+        shared = self._share(curvature.shared)
+        return variance, self._along([shared @ place.put(covariance[:, group]) for group in self.groups])
+
+    def _along(self, mixed: list[Any]) -> Any:
+        """Inner products of the columns of every output with others, row by row, (N, K)."""
+        xp = self._place.xp
+        return xp.stack([xp.sum(left * right, axis=1) for left, right in zip(mixed, self._parts, strict=True)], axis=1)
+
+    def weigh(self, curvature: Curvature, mixing: Array) -> Any:
+        r""":math:`\mathbf B_n\boldsymbol\Phi_n` times ``mixing``, (K, N, columns)."""
+        xp, diagonal, v = self._place.xp, curvature.diagonal, curvature.shared
         mixed = [part @ self._place.put(mixing[g]) for part, g in zip(self._parts, self.groups, strict=True)]
-        return xp.stack([sum(blocks[:, k, m][:, None] * mixed[m] for m in outer) for k in outer])
+        if v is None:
+            return xp.stack([diagonal[:, k][:, None] * part for k, part in enumerate(mixed)])
+        shared = self._share(v) @ self._place.put(mixing)
+        whole = diagonal + v * v
+        return xp.stack([whole[:, k][:, None] * part - v[:, k][:, None] * shared for k, part in enumerate(mixed)])
 
     def _correlated(self, rows: Any) -> list[Any]:
         """Inner products of the functions of every output with its column of ``rows``."""

@@ -249,8 +249,9 @@ class DualLaplace(Dual):
         self._start = self._mode.mean
         gradient = likelihood.gradient(self._mode.outputs)
         root = inverse_upper(cholesky(self._mode.precision))
-        change = likelihood.curvature_change(self._mode.outputs, reduced.spread(root @ root.T))
-        factor = _curvature_root(likelihood.curvature(self._mode.outputs))
+        curvature = likelihood.curvature(self._mode.outputs)
+        change = likelihood.curvature_change(self._mode.outputs, *reduced.spread(root @ root.T, curvature))
+        factor = _curvature_root(curvature.blocks())
         # Row (l, n) of FᵀΦ: what function m of output k gives to the l-th direction of row n.
         tall = np.einsum("nal,na->lna", factor[:, outputs, :], self._columns).reshape(n * k_outputs, self.size)
         triangle = factorise(tall / np.sqrt(self.alpha))

@@ -16,6 +16,8 @@ from sparsebayes.inference.problem import Problem
 # A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
 # rounding error, and normalising it would fill U with noise.
 _IN_SPAN = 1e-13
+# Functions are added together only where each has this part of its norm outside the span of all others.
+_APART = 1e-3
 
 
 class Factors:
@@ -94,6 +96,31 @@ class Factors:
         self._residual -= new @ along
         self.z = np.vstack([self.z, along])
         return inner, rho
+
+    def _joined(self, functions: list[int]) -> tuple[Array, Array, Array] | None:
+        """Columns that enlarge U by these functions, with R and z then; None where they are nearly dependent."""
+        columns = self.problem.columns(np.array(functions, dtype=np.intp))
+        inner = np.zeros((len(self.R), len(functions)))
+        for _ in range(2):  # twice is enough (Kahan-Parlett)
+            step = self.U.T @ columns
+            columns = columns - self.U @ step
+            inner += step
+        fresh, triangle = np.linalg.qr(columns)
+        if np.min(np.abs(np.diagonal(triangle)) / np.sqrt(self.problem.sqnorms[functions])) < _APART:
+            return None
+        R = np.block([[self.R, inner], [np.zeros((len(functions), self.R.shape[1])), triangle]])
+        return fresh, R, np.vstack([self.z, fresh.T @ self._residual])
+
+    def _join(self, functions: list[int], alpha: Array, fresh: Array, R: Array, z: Array) -> None:
+        """Take in functions whose columns were factored by ``_joined``."""
+        u = len(self.R)
+        self._reserve(len(R))
+        self._U[:, u : len(R)] = fresh
+        self._correlations()[u : len(R)] = self.problem.correlate(fresh).T
+        self._residual -= fresh @ z[u:]
+        self.R, self.z = R, z
+        self.indices += functions
+        self.alpha = alpha
 
     def _drop(self, positions: list[int]) -> None:
         """Remove columns from the factors; the span shrinks, so what it explained returns to the residual."""

@@ -206,7 +206,7 @@ class HeldLaplace(Held):
         likelihood, k = self.problem.likelihood, columns.outputs
         g, B = likelihood.gradient(mode.outputs), likelihood.curvature(mode.outputs)
         covariance = cho_solve((cholesky(mode.precision), False), np.eye(len(alpha)))
-        b = likelihood.curvature_change(mode.outputs, columns.spread(covariance))
+        b = likelihood.curvature_change(mode.outputs, *columns.spread(covariance, B))
         v = covariance @ columns.correlate(b)
         weighed = columns.weigh(B, np.column_stack([covariance, v]))  # (K, N, a + 1)
         following = weighed[:, :, -1].T

@@ -14,24 +14,30 @@ A function of a problem with K outputs is a pair (column m, output k), numbered 
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
-from sparsebayes.design import Design
-from sparsebayes.inference.evidence import Array, Statistics, best_alpha, best_moves, leave_one_out
+from sparsebayes.inference.evidence import Array, Statistics, best_moves, leave_one_out
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.linalg import cholesky, inverse_upper
+from sparsebayes.inference.linalg import cholesky, inverse_upper, solve_cholesky
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode, mode_at
+from sparsebayes.inference.screening import Measured
+from sparsebayes.inference.small import alpha_hessian
 
 _RESOLVED = 1e-14
 # An addition that does not gain enough is tried again with the precision this many times larger.
 _WEAKER = (1.0, 4.0, 16.0, 64.0)
-# How far one sweep may move a log precision; what wants to go further is for deletion to decide.
-_REACH = 6.0
-_SWEEP_STEPS = 20
-_RELAXATIONS = 4
+# Joint steps of one sweep at most, and the shortest part of a step that is tried: where rows saturate, the evidence has
+# ridges this sharp.
+_SWEEP_STEPS = 40
+_SHORTEST = 1e-4
+# How far one step may move a log precision, and the least curvature that it assumes.
+_REACH = 3.0
+_FLATTEST = 0.02
+# Cosine between a step and the fall of the gradient below which nothing is learned from it.
+_CURVED = 1e-3
 # Models up to this size have their precisions polished in the end, until the gradient is this small; a step may lower
 # the evidence by rounding alone.
 _POLISHED = 40
@@ -42,6 +48,8 @@ _STATIONARY = 1e-10
 # took it is rounding.
 _IDLE = 1e-8
 _ROUNDING = 1e-12
+# A Jacobian serves as long as every step with it makes the gradient this many times smaller.
+_CONTRACTION = 10.0
 
 
 class LaplaceActive(Active):
@@ -76,11 +84,17 @@ class LaplaceActive(Active):
         return active
 
     def recompute(self) -> LaplaceActive:
-        """The same functions from scratch, their precisions settled to the last digits."""
+        """The same functions on the data, their precisions settled to the last digits.
+
+        The mode is found again from where it was: from zero, Newton's method can come to rest far from a mode that
+        lies along a direction the data hardly determine.
+        """
         problem, indices = self.problem, self.indices
         while problem.parent is not None:
             problem, indices = problem.parent, problem.lift(indices)
-        active = LaplaceActive.from_model(problem, indices, self.alpha)
+        active = LaplaceActive(problem)
+        columns = problem.active(indices)
+        active._commit(columns, self.alpha, find_mode(columns, self.alpha, self.mean))
         stays = active.well_determined > _IDLE
         active = active if np.all(stays) else active.restricted(stays)
         active._polish()
@@ -94,23 +108,38 @@ class LaplaceActive(Active):
         """
         if not 0 < self.size <= _POLISHED:
             return
+        jacobian, last = None, np.inf
         for _ in range(_POLISHING_STEPS):
-            here, gradient = np.log(self.alpha), self.gradient()
-            if np.max(np.abs(gradient)) < _STATIONARY:
+            gradient = self.gradient()
+            steepest = float(np.max(np.abs(gradient)))
+            if steepest < _STATIONARY:
                 return
-            shifted = [self._at(here + shift).gradient() for shift in _DIFFERENCE * np.eye(self.size)]
-            jacobian = (np.array(shifted) - gradient) / _DIFFERENCE
+            if jacobian is None or steepest > last / _CONTRACTION:
+                jacobian = np.array([self._beside(j).gradient() - gradient for j in range(self.size)]) / _DIFFERENCE
             step = np.linalg.lstsq(jacobian.T, -gradient, rcond=1e-12)[0]
             step = step / max(1.0, float(np.max(np.abs(step))))
-            trial = self._at(np.asarray(here + step, dtype=np.float64))
+            trial = self._at(np.asarray(np.log(self.alpha) + step, dtype=np.float64))
             if trial.evidence() < self.evidence() - _ROUNDING * max(1.0, abs(self.evidence())):
                 return
+            last = steepest
             self._commit(self._columns, trial.alpha, trial._mode)
+
+    def _beside(self, j: int) -> LaplaceActive:
+        r"""The model with the j-th log precision a little larger.
+
+        So little that its mode follows from
+        :math:`\partial\mathbf w/\partial\log\alpha_j = -\alpha_jw_j\Sigma_{\cdot j}`.
+        """
+        other, alpha = self.copy(), self.alpha.copy()
+        alpha[j] *= np.exp(_DIFFERENCE)
+        mean = self.mean - _DIFFERENCE * self.alpha[j] * self.mean[j] * self.covariance[:, j]
+        other._commit(self._columns, alpha, mode_at(self._columns, alpha, mean))
+        return other
 
     def _at(self, log_alpha: Array) -> LaplaceActive:
         """The same functions with other precisions."""
         other, alpha = self.copy(), np.exp(log_alpha)
-        other._commit(self._columns, alpha, find_mode(self._columns, alpha, self.mean))
+        other._commit(self._columns, alpha, find_mode(self._columns, alpha, self.mean, self._mode.point))
         return other
 
     def copy(self) -> LaplaceActive:
@@ -134,21 +163,25 @@ class LaplaceActive(Active):
         """``s`` and the effective ``q²`` of the functions in the model, from small matrices alone."""
         variance = np.diagonal(self.covariance)
         data = self._mode.precision - np.diag(self.alpha)
-        S = np.diagonal(data) - np.einsum("ij,jk,ki->i", data, self.covariance, data)
+        S = np.diagonal(data) - np.einsum("ij,ij->i", data @ self.covariance, data)
         s, q = leave_one_out(self.alpha, variance, self.mean[:, None], S, (self.alpha * self.mean)[:, None])
         return s, q[:, 0] ** 2 - q[:, 0] * (self.covariance @ self._bend) / variance
 
     def statistics(self) -> Statistics:
         """Statistics of all functions at the mode, computed once for every model."""
         if self._statistics is None:
-            self._statistics = self._score(self.problem, self.problem.design, self.indices)
+            outside = self.problem.eligible
+            outside[self.indices] = False
+            found = self._columns.screen(self._mode.point, self._change, self._root, self._bend, outside)
+            self._statistics = self._combine(self.problem, found, self.indices)
         return self._statistics
 
     def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
         """Columns of the problem of which the present one is a part that gain most, and what each would gain."""
         parent = self.problem.parent
         design = parent.design if parent.stand_in is None else parent.stand_in
-        found = self._score(parent, design, self.problem.lift(self.indices))
+        measured = self._columns.measure(parent, design, self._mode.point, self._change, self._root, self._bend)
+        found = self._combine(parent, measured, self.problem.lift(self.indices))
         _, gain = best_moves(found.alpha, found.s, found.q2, 1, parent.inclusion_cost)
         by_column = np.max(np.where(found.movable, gain, 0.0).reshape(parent.n_outputs, -1), axis=0)
         by_column[self.problem.members] = 0.0
@@ -156,16 +189,14 @@ class LaplaceActive(Active):
         best = gaining[np.argsort(-by_column[gaining], kind="stable")][:count]
         return best, by_column[best]
 
-    def _score(self, problem: LaplaceProblem, design: Design, indices: list[int]) -> Statistics:
-        """T&F eqs 24-25 at the mode, for the functions of ``design``."""
-        found = self._columns.score(problem, design, self._mode.outputs, self._change, self._root, self._bend)
-        norm, q = found.norm, found.quality
+    def _combine(self, problem: LaplaceProblem, found: Measured, indices: list[int]) -> Statistics:
+        """Statistics of all functions of a problem, those in the model left out of it one at a time."""
         alpha = np.full(problem.n_functions, np.inf)
-        s, q2 = np.maximum(norm - found.explained, 0.0), q**2 - q * found.drift
+        s, q2 = found.s.copy(), found.q2
         if self.size:
             alpha[indices] = self.alpha
             s[indices], q2[indices] = self.leave_one_out()
-        movable = problem.eligible & (s > _RESOLVED * norm) & (norm > 0.0)
+        movable = problem.eligible & (s > _RESOLVED * found.norm) & (found.norm > 0.0)
         movable[indices] = True
         return Statistics(alpha, s, q2, movable)
 
@@ -190,7 +221,7 @@ class LaplaceActive(Active):
         slope = 0.5 * float(found.q2[i] - found.s[i])
         at_least += self.problem.inclusion_cost
         for factor in _WEAKER:
-            if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least):
+            if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least, same_outputs=True):
                 return True
             if slope / (factor * alpha) <= at_least:
                 return False
@@ -200,69 +231,86 @@ class LaplaceActive(Active):
         """Add several functions at once, if that raises the objective."""
         start = np.append(self.mean, np.zeros(len(functions)))
         costs = len(functions) * self.problem.inclusion_cost
-        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start, costs)
-
-    def relax(self, tol: float) -> int:
-        """Move all precisions towards the maxima of their predicted gains, as long as that gains more than ``tol``.
-
-        Far cheaper than a sweep, and enough between two additions.
-        """
-        changed = 0
-        for _ in range(_RELAXATIONS if self.size else 0):
-            before = self.evidence()
-            s, q2 = self.leave_one_out()
-            best = best_alpha(s, q2)
-            alpha = np.clip(best, self.alpha * np.exp(-_REACH), self.alpha * np.exp(_REACH))
-            if not self._try(self._columns, alpha, self.mean):
-                break
-            changed = self.size
-            if self.evidence() - before < tol:
-                break
-        return changed
+        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start, costs, same_outputs=True)
 
     def reestimate(self, j: int, alpha: float) -> bool:
         """Give the j-th function another precision, or one nearer to its own if that does not help."""
         for fraction in (1.0, 0.5, 0.25, 0.1):
             trial = self.alpha.copy()
             trial[j] = self.alpha[j] ** (1.0 - fraction) * alpha**fraction
-            if self._try(self._columns, trial, self.mean):
+            if self._try(self._columns, trial, self.mean, same_outputs=True):
                 return True
         return False
 
     def delete(self, j: int) -> bool:
         """Take the j-th function out."""
         spared = -self.problem.inclusion_cost
-        return self._try(self._columns.drop(j), np.delete(self.alpha, j), np.delete(self.mean, j), spared)
+        start = self._without(np.arange(self.size) != j)
+        return self._try(self._columns.drop(j), np.delete(self.alpha, j), start, spared)
 
     def sweep(self, tol: float) -> int:
-        r"""Climb over all :math:`\log\alpha` together, by a quasi-Newton method on the exact gradient.
+        r"""Climb over all :math:`\log\alpha` together, and let go of functions without relevance.
 
-        :math:`\partial\mathcal L/\partial\log\alpha_j = \tfrac12[1-\alpha_j(\Sigma_{jj}+w_j^2-w_j(\Sigma c)_j)]`, where
-        :math:`c` is the derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights.  Fixed-point
-        sweeps need hundreds of modes where weights are poorly determined; this needs a dozen.
+        By a quasi-Newton method on the exact gradient :math:`\partial\mathcal L/\partial\log\alpha_j =
+        \tfrac12[1-\alpha_j(\Sigma_{jj}+w_j^2-w_j(\Sigma c)_j)]`, where :math:`c` is the derivative of
+        :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights.  It begins with the Hessian of the linearised
+        problem (``small.py``), which is near the true one unless rows saturate, and learns from there (BFGS).  Every
+        step stands only if the true evidence rises.
         """
-        if self.size == 0:
-            return 0
-        here = np.log(self.alpha)
-        trial = self
+        before, size, inverse, done = self.evidence(), self.size, None, False
+        for _ in range(_SWEEP_STEPS):
+            if self._leave():
+                inverse = None
+            if done or self.size == 0:
+                break
+            fresh = inverse is None
+            inverse, done = self._climb(self._flat_inverse() if inverse is None else inverse, tol)
+            done |= fresh and inverse is None
+        return size if self.evidence() > before or self.size < size else 0
 
-        def descend(log_alpha: Array) -> tuple[float, Array]:
-            nonlocal trial
-            trial = trial._at(log_alpha)
-            return -trial.evidence(), -trial.gradient()
+    def _flat_inverse(self) -> Array:
+        """Inverse of the negative Hessian of the linearised problem, made positive definite and bounded."""
+        values, vectors = np.linalg.eigh(-alpha_hessian(self.covariance, self.mean[:, None], self.alpha))
+        return (vectors / np.maximum(np.abs(values), _FLATTEST)) @ vectors.T
 
-        bounds = [(value - _REACH, value + _REACH) for value in here]
-        found = minimize(
-            descend,
-            here,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"gtol": np.sqrt(tol), "ftol": 0.0, "maxiter": _SWEEP_STEPS},
-        )
-        changed = int(np.sum(np.abs(found.x - here) > np.sqrt(tol)))
-        alpha = np.exp(found.x)
-        return changed if changed and self._try(self._columns, alpha, trial.mean) else 0
+    def _climb(self, inverse: Array, tol: float) -> tuple[Array | None, bool]:
+        """One joint step, or as much of it as ascends.
+
+        Returns
+        -------
+        inverse : ndarray or None
+            Inverse Hessian for the next step; None where no part of this one ascends.
+        done : bool
+            Whether the step promised less than ``tol``, or brought less although it was made in full.
+        """
+        gradient, here, columns = self.gradient(), np.log(self.alpha), self._columns
+        step = inverse @ gradient
+        step *= min(1.0, _REACH / float(np.max(np.abs(step), initial=0.0) or 1.0))
+        slope, part = float(gradient @ step), 1.0
+        if 0.5 * slope < tol:
+            return inverse, True
+        while part > _SHORTEST:
+            alpha = np.exp(here + part * step)
+            mode = find_mode(columns, alpha, self.mean, self._mode.point)
+            rise = mode.evidence - self.evidence()
+            if rise > 0.0:
+                self._commit(columns, alpha, mode)
+                return _learn(inverse, part * step, gradient - self.gradient()), rise < tol and part == 1.0
+            # Where the parabola through both ends would be highest, within limits.
+            part *= float(np.clip(0.5 * slope * part / (slope * part - rise), 0.1, 0.5))
+        return None, False
+
+    def _leave(self) -> bool:
+        """Take out all functions without relevance at once, if that does not lower the objective."""
+        s, q2 = self.leave_one_out()
+        stays = q2 > s
+        if np.all(stays):
+            return False
+        other = self.restricted(stays)
+        if other.objective() < self.objective():
+            return False
+        self._commit(other._columns, other.alpha, other._mode)
+        return True
 
     def squared_mean(self) -> Array:
         r""":math:`w_j^2 - w_j(\Sigma c)_j`, so that the slope of the evidence is exact although its mode moves."""
@@ -276,8 +324,17 @@ class LaplaceActive(Active):
         """A copy with some of its functions only."""
         other, keep = self.copy(), np.flatnonzero(stays)
         columns = self._columns.keep(keep.tolist())
-        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self.mean[keep]))
+        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self._without(stays)))
         return other
+
+    def _without(self, stays: NDArray[np.bool_]) -> Array:
+        r"""Mode of the weights that stay where the others become zero, to first order.
+
+        With the others d and the rest r it is :math:`w_r - \Sigma_{rd}\Sigma_{dd}^{-1}w_d`.
+        """
+        goes = ~stays
+        pull = solve_cholesky(cholesky(self.covariance[np.ix_(goes, goes)]), self.mean[goes])
+        return self.mean[stays] - self.covariance[np.ix_(stays, goes)] @ pull
 
     def gradient(self) -> Array:
         r"""Derivative of the evidence with respect to :math:`\log\alpha` of the functions in the model."""
@@ -286,8 +343,10 @@ class LaplaceActive(Active):
     def maintain(self) -> None:
         """Nothing drifts here: every accepted move was computed from the data."""
 
-    def _try(self, columns: ActiveColumns, alpha: Array, start: Array, at_least: float = 0.0) -> bool:
-        mode = find_mode(columns, alpha, start)
+    def _try(
+        self, columns: ActiveColumns, alpha: Array, start: Array, at_least: float = 0.0, *, same_outputs: bool = False
+    ) -> bool:
+        mode = find_mode(columns, alpha, start, self._mode.point if same_outputs else None)
         if not mode.evidence > self._mode.evidence + at_least:
             return False
         self._commit(columns, alpha, mode)
@@ -296,7 +355,32 @@ class LaplaceActive(Active):
     def _commit(self, columns: ActiveColumns, alpha: Array, mode: Mode) -> None:
         self._columns, self.alpha, self._mode = columns, alpha, mode
         self._statistics: Statistics | None = None
+        self._known: tuple[Any, Array] | None = None
         self.indices, self.mean = columns.indices, mode.mean
-        self._root = inverse_upper(cholesky(mode.precision))
+        self._root = inverse_upper(mode.factor)
         self.covariance = self._root @ self._root.T
-        self._change, self._bend = columns.bend(mode.outputs, self.covariance)  # ∂log|Σ⁻¹| by outputs, by weights
+
+    @property
+    def _change(self) -> Any:
+        r"""Derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the outputs, wherever these are."""
+        return self._derivatives()[0]
+
+    @property
+    def _bend(self) -> Array:
+        """The same with respect to the weights in the model."""
+        return self._derivatives()[1]
+
+    def _derivatives(self) -> tuple[Any, Array]:
+        """Both of them, computed once for every model where they are needed."""
+        if self._known is None:
+            self._known = self._columns.bend(self._mode.point, self.covariance)
+        return self._known
+
+
+def _learn(inverse: Array, step: Array, change: Array) -> Array:
+    """The inverse Hessian after a step along which the gradient fell by ``change`` (BFGS)."""
+    along = float(step @ change)
+    if along <= _CURVED * float(np.linalg.norm(step) * np.linalg.norm(change)):
+        return inverse
+    mixed = np.eye(len(step)) - np.outer(step, change) / along
+    return mixed @ inverse @ mixed.T + np.outer(step, step) / along

@@ -30,10 +30,11 @@ from sparsebayes.inference.kernel_parameters import (
 )
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import Result, Settings, Warm, one_thread, run
+from sparsebayes.inference.run import Result, Settings, Warm, run
 from sparsebayes.inference.solver import Solver
 from sparsebayes.inference.starts import FIRST_NOISE
 from sparsebayes.inference.status import Record, Status
+from sparsebayes.threads import one_thread
 
 # Quasi-Newton steps of one climb, rounds of climb and search, and the gain in nats below which they end.
 _STEPS = 25

@@ -8,7 +8,9 @@ from scipy.linalg import get_lapack_funcs
 
 from sparsebayes.inference.evidence import Array
 
-_INVERT_TRIANGLE, _CHOLESKY, _PIVOTED_QR = get_lapack_funcs(("trtri", "potrf", "geqp3"), (np.zeros(1),))
+_INVERT_TRIANGLE, _CHOLESKY, _SOLVE, _PIVOTED_QR = get_lapack_funcs(
+    ("trtri", "potrf", "potrs", "geqp3"), (np.zeros(1),)
+)
 
 
 def inverse_upper(triangle: Array) -> Array:
@@ -25,18 +27,26 @@ def try_cholesky(matrix: Array) -> Array | None:
 def cholesky(matrix: Array) -> Array:
     """Upper Cholesky factor of a positive definite matrix.
 
-    The matrix is scaled to unit diagonal first, so that functions of very different size do no harm; where rounding has
-    made it indefinite, the least jitter that helps is added.
+    Where rounding has made it indefinite, it is scaled to unit diagonal, so that functions of very different size do no
+    harm, and the least jitter that helps is added.
     """
     if len(matrix) == 0:
         return np.zeros((0, 0))
+    factor = try_cholesky(matrix)
+    if factor is not None:
+        return factor
     scale = np.sqrt(np.diagonal(matrix))
     unit = matrix / scale / scale[:, None]
-    for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
+    for jitter in (1e-14, 1e-12, 1e-10, 1e-8):
         factor = try_cholesky(unit + jitter * np.eye(len(unit)))
         if factor is not None:
             return factor * scale
     raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+
+
+def solve_cholesky(factor: Array, right: Array) -> Array:
+    """Solve with a matrix that is given by its upper Cholesky factor."""
+    return _SOLVE(factor, right, lower=0)[0] if len(factor) else np.zeros_like(right)
 
 
 def log_det(factor: Array) -> float:

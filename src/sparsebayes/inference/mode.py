@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.evidence import Array, log_evidence
-from sparsebayes.inference.linalg import cholesky, log_det
+from sparsebayes.inference.linalg import cholesky, log_det, solve_cholesky
+from sparsebayes.inference.points import Point, Rows, RowsPoint, Slopes
 from sparsebayes.inference.problem import Index
-from sparsebayes.likelihood import Likelihood
+from sparsebayes.inference.screening import Directions, Measured
+from sparsebayes.likelihood import Curvature, Likelihood
 
 _NEWTON_STEPS = 200
 # Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
@@ -90,7 +91,7 @@ class LaplaceProblem:
 
     @cached_property
     def _flat_curvature(self) -> Array:
-        return self.likelihood.curvature(np.zeros(self.likelihood.shape))[:, 0, 0].copy()
+        return self.likelihood.curvature(np.zeros(self.likelihood.shape)).diagonal[:, 0].copy()
 
     def restrict(self, members: Index) -> LaplaceProblem:
         """The problem of a part of the columns, held in memory."""
@@ -137,46 +138,22 @@ class LaplaceProblem:
 
 
 @dataclass(frozen=True)
-class Linearised:
-    r"""The likelihood to second order in the active weights: its height, gradient and :math:`\boldsymbol\Phi_a^\top
-    \mathbf B\boldsymbol\Phi_a`; ``outputs`` is whatever the columns need to find the point again.
-    """
-
-    outputs: Any
-    log_likelihood: float
-    gradient: Array
-    gram: Array
-
-
-@dataclass(frozen=True)
-class Scored:
-    """Of all functions: squared norms in the curvature, Q, the part of the norm that is explained, and D."""
-
-    norm: Array
-    quality: Array
-    explained: Array
-    drift: Array
-
-
-@dataclass(frozen=True)
-class Slopes:
-    r"""Of all functions: squared norms in the curvature, Q, and :math:`\boldsymbol\Phi^\top\mathbf
-    B\boldsymbol\Phi_a`.
-    """
-
-    norms: Array
-    quality: Array
-    inner: Array
-
-
-@dataclass(frozen=True)
 class Mode:
-    """Mode of the posterior of the active weights, and the evidence there."""
+    """Mode of the posterior of the active weights, and the evidence there.
+
+    ``factor`` is the upper Cholesky factor of the posterior precision.
+    """
 
     mean: Array
-    outputs: Any
+    point: Point
     precision: Array
+    factor: Array
     evidence: float
+
+    @property
+    def outputs(self) -> Any:
+        """Outputs of all rows, (N, K), or whatever stands for them where the rows are elsewhere."""
+        return self.point.outputs
 
 
 class ActiveColumns:
@@ -188,6 +165,8 @@ class ActiveColumns:
         columns, self.outputs = problem.split(indices)
         self.values = problem.design.columns(columns) if values is None else values
         self.groups = [np.flatnonzero(self.outputs == k) for k in range(problem.n_outputs)]
+        # Columns by output, so that no product has to gather them again.
+        self._blocks = [self.values] if problem.n_outputs == 1 else [self.values[:, g] for g in self.groups]
 
     def add(self, functions: list[int]) -> ActiveColumns:
         """With these functions more."""
@@ -207,143 +186,181 @@ class ActiveColumns:
         """With the j-th function left out."""
         return self.keep([k for k in range(len(self.indices)) if k != j])
 
-    def log_likelihood(self, weights: Array) -> float:
-        """Log likelihood of the outputs that these weights make."""
-        return self.problem.likelihood.log_likelihood(self.predict(weights))
+    def at(self, weights: Array, known: Point | None = None) -> Point:
+        """The likelihood at these weights; ``known`` is a point of the same outputs, where there is one."""
+        if known is not None and known.columns is self:
+            return known
+        rows = known.rows if isinstance(known, RowsPoint) else Rows(self.problem.likelihood, self.predict(weights))
+        return RowsPoint(self, rows)
 
-    def linearise(self, weights: Array) -> Linearised:
-        """The likelihood to second order at these weights: one pass over the rows."""
-        likelihood, outputs = self.problem.likelihood, self.predict(weights)
-        return Linearised(
-            outputs,
-            likelihood.log_likelihood(outputs),
-            self.correlate(likelihood.gradient(outputs)),
-            self.gram(likelihood.curvature(outputs)),
-        )
-
-    def bend(self, outputs: Any, covariance: Array) -> tuple[Any, Array]:
+    def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
         r"""Derivatives of :math:`\log|\boldsymbol\Sigma^{-1}|`, by the outputs and by the active weights."""
-        change = self.problem.likelihood.curvature_change(outputs, self.spread(covariance))
+        rows = _rows(point)
+        change = self.problem.likelihood.curvature_change(rows.outputs, *self.spread(covariance, rows.curvature))
         return change, self.correlate(change)
 
-    def score(
-        self, problem: LaplaceProblem, design: Design, outputs: Any, change: Any, root: Array, bend: Array
-    ) -> Scored:
-        """T&F eqs 24-25 at these outputs, for the functions of ``design``: one pass over the rows."""
-        likelihood = problem.likelihood
-        curvature, gradient = likelihood.curvature(outputs), likelihood.gradient(outputs)
-        half = self.weigh(curvature, root)
-        found = []
-        for k in range(problem.n_outputs):
-            products, norms = design.moments(
-                np.column_stack([gradient[:, k], change[:, k], half[k]]), curvature[:, k, k]
-            )
-            explained = np.einsum("ma,ma->m", products[:, 2:], products[:, 2:])
-            found.append((norms, products[:, 0], explained, products[:, 1] - products[:, 2:] @ (root.T @ bend)))
-        return Scored(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    def directions(self, point: Point, change: Any, root: Array, bend: Array) -> Directions:
+        """What functions are multiplied with, for T&F eqs 24-25."""
+        rows = _rows(point)
+        half = self.weigh(rows.curvature, root)
+        return Directions(rows.gradient, change - (half @ (root.T @ bend)).T, rows.curvature.diagonal, half)
+
+    def measure(
+        self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
+    ) -> Measured:
+        """Statistics of all functions of ``design``, by which those of ``problem`` are known: one pass over it."""
+        return self.directions(point, change, root, bend).measure(design)
+
+    def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
+        """Statistics of all functions of the problem, exact for all candidates that may matter."""
+        problem, directions = self.problem, self.directions(point, change, root, bend)
+        if problem.stand_in is None or problem.design is problem.stand_in:
+            return directions.measure(problem.design)
+        return directions.screen(problem.design, problem.stand_in, candidates)
 
     def slopes(self, weights: Array) -> Slopes:
         """Norms of all functions in the curvature, and their products with the gradient and the active columns."""
-        problem, outputs = self.problem, self.predict(weights)
-        curvature, outer = problem.likelihood.curvature(outputs), range(problem.n_outputs)
-        norms = np.concatenate([problem.design.sqnorms(curvature[:, k, k]) for k in outer])
-        quality = problem.design.correlate(problem.likelihood.gradient(outputs)).T.ravel()
-        weighed = self.weigh(curvature, np.eye(len(self.indices)))
+        problem, rows = self.problem, Rows(self.problem.likelihood, self.predict(weights))
+        outer = range(problem.n_outputs)
+        norms = np.concatenate([problem.design.sqnorms(rows.curvature.diagonal[:, k]) for k in outer])
+        quality = problem.design.correlate(rows.gradient).T.ravel()
+        weighed = self.weigh(rows.curvature, np.eye(len(self.indices)))
         inner = np.concatenate([problem.design.correlate(weighed[k]) for k in outer])
         return Slopes(norms, quality, inner)
 
     def predict(self, weights: Array) -> Array:
         """Outputs, (N, K)."""
-        y = np.zeros(self.problem.likelihood.shape)
+        if len(self.groups) == 1:
+            return (self.values @ weights)[:, None]
+        y = np.empty(self.problem.likelihood.shape)
         for k, group in enumerate(self.groups):
-            y[:, k] = self.values[:, group] @ weights[group]
+            y[:, k] = self._blocks[k] @ weights[group]
         return y
 
     def correlate(self, rows: Array) -> Array:
         """Inner product of every active function with its output's column of ``rows``, (N, K) -> (a,)."""
-        return np.einsum("na,na->a", self.values, rows[:, self.outputs])
-
-    def gram(self, blocks: Array) -> Array:
-        r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a` for row blocks, (N, K, K)."""
-        result = np.empty((len(self.indices), len(self.indices)))
-        for k, left in enumerate(self.groups):
-            for m, right in enumerate(self.groups[: k + 1]):
-                part = self.values[:, left].T @ (blocks[:, k, m, None] * self.values[:, right])
-                result[np.ix_(left, right)] = part
-                result[np.ix_(right, left)] = part.T
+        if len(self.groups) == 1:
+            return rows[:, 0] @ self.values
+        result = np.empty(len(self.indices))
+        for k, group in enumerate(self.groups):
+            result[group] = rows[:, k] @ self._blocks[k]
         return result
 
-    def spread(self, covariance: Array) -> Array:
-        """Posterior covariance of the outputs of every row, (N, K, K)."""
-        n, k_outputs = self.problem.likelihood.shape
-        result = np.empty((n, k_outputs, k_outputs))
-        for k, left in enumerate(self.groups):
-            for m, right in enumerate(self.groups[: k + 1]):
-                half = self.values[:, left] @ covariance[np.ix_(left, right)]
-                result[:, k, m] = result[:, m, k] = np.einsum("na,na->n", half, self.values[:, right])
+    def gram(self, curvature: Curvature) -> Array:
+        r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`."""
+        if len(self.groups) == 1:
+            return self.values.T @ (curvature.diagonal * self.values)
+        shared = None if curvature.shared is None else self._share(curvature.shared)
+        result = np.zeros((len(self.indices), len(self.indices))) if shared is None else -(shared.T @ shared)
+        for k, group in enumerate(self.groups):
+            result[np.ix_(group, group)] = self._blocks[k].T @ (curvature.diagonal[:, k, None] * self._blocks[k])
         return result
 
-    def weigh(self, blocks: Array, mixing: Array) -> Array:
-        r""":math:`\mathbf B_n\boldsymbol\Phi_n` times ``mixing`` for row blocks, (K, N, columns)."""
-        mixed = np.stack([self.values[:, g] @ mixing[g] for g in self.groups], axis=1)  # (N, K, c)
-        return np.einsum("nkl,nlc->knc", blocks, mixed)
+    def _share(self, shared: Array) -> Array:
+        """Every active column times its output's column of ``shared``, (N, a)."""
+        return self.values * shared[:, self.outputs]
+
+    def spread(self, covariance: Array, curvature: Curvature) -> tuple[Array, Array | None]:
+        r"""Variances of the outputs of every row, and :math:`\mathbf V_nv_n` with their covariance, both (N, K)."""
+        variance = np.empty(self.problem.likelihood.shape)
+        for k, group in enumerate(self.groups):
+            half = self._blocks[k] @ covariance[np.ix_(group, group)]
+            variance[:, k] = np.einsum("na,na->n", half, self._blocks[k])
+        if curvature.shared is None:
+            return variance, None
+        along = np.empty_like(variance)
+        pulled = self._share(curvature.shared) @ covariance
+        for k, group in enumerate(self.groups):
+            along[:, k] = np.einsum("na,na->n", pulled[:, group], self._blocks[k])
+        return variance, along
+
+    def weigh(self, curvature: Curvature, mixing: Array) -> Array:
+        r""":math:`\mathbf B_n\boldsymbol\Phi_n` times ``mixing``, (K, N, columns)."""
+        mixed = np.stack([block @ mixing[group] for group, block in zip(self.groups, self._blocks, strict=True)])
+        diagonal = curvature.diagonal.T[:, :, None]
+        if curvature.shared is None:
+            return diagonal * mixed
+        v = curvature.shared.T[:, :, None]
+        return (diagonal + v**2) * mixed - v * (self._share(curvature.shared) @ mixing)
 
 
-def find_mode(active: ActiveColumns, alpha: Array, start: Array) -> Mode:
+def _rows(point: Point) -> Rows:
+    if not isinstance(point, RowsPoint):
+        raise TypeError(f"the rows are in memory and the point is a {type(point).__name__}")
+    return point.rows
+
+
+def find_mode(active: ActiveColumns, alpha: Array, start: Array, known: Point | None = None) -> Mode:
     """Damped Newton to the mode of the posterior (T&F eq. 10), from a warm start.
 
     The line search makes it converge from anywhere: the log posterior is strictly concave.
+
+    Parameters
+    ----------
+    active : ActiveColumns
+        The functions in the model.
+    alpha, start : ndarray of shape (a,)
+        Their precisions, and weights to begin with.
+    known : Point, optional
+        A point with the outputs of these weights, where there is one.
     """
     # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
     enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
-    weights = start.copy()
-    here = active.linearise(weights)
-    height = here.log_likelihood - _penalty(alpha, weights)
-    precision = here.gram + np.diag(alpha)
+    here = _Place.at(active, alpha, start, known)
     final = 0
     for _ in range(_NEWTON_STEPS if len(alpha) else 0):
-        gradient = here.gradient - alpha * weights
-        step = cho_solve((cholesky(precision), False), gradient)
+        gradient = here.point.slope - alpha * here.weights
+        step = solve_cholesky(cholesky(_precision(here.point, alpha)), gradient)
         decrement = float(gradient @ step)
         # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
-        final += decrement <= enough * max(1.0, abs(height))
-        there = active.linearise(weights + step)  # where the full step is accepted, a step is one pass over the rows
-        length = 1.0
-        if not final and there.log_likelihood - _penalty(alpha, weights + step) < height + 1e-4 * decrement:
-            length = _line_search(active, alpha, weights, step, height, decrement)
-            there = active.linearise(weights + length * step) if length else here
-        weights, here = weights + length * step, there
-        height = here.log_likelihood - _penalty(alpha, weights)
-        precision = here.gram + np.diag(alpha)
-        if final == last or length == 0.0:
+        final += decrement <= enough * max(1.0, abs(here.height))
+        there = _Place.at(active, alpha, here.weights + step) if final else _climb(active, alpha, here, step, decrement)
+        if there is None:
             break
-    return _mode(here, alpha, weights)
+        here = there
+        if final == last:
+            break
+    return _mode(alpha, here)
 
 
 def mode_at(active: ActiveColumns, alpha: Array, weights: Array) -> Mode:
     """What there is at weights that are known to be the mode."""
-    return _mode(active.linearise(weights), alpha, weights)
+    return _mode(alpha, _Place.at(active, alpha, weights))
 
 
-def _mode(here: Linearised, alpha: Array, weights: Array) -> Mode:
-    precision = here.gram + np.diag(alpha)
-    evidence = log_evidence(here.log_likelihood, weights, alpha, log_det(cholesky(precision)))
-    return Mode(weights, here.outputs, precision, evidence)
+@dataclass(frozen=True)
+class _Place:
+    """Weights, the likelihood there, and the log posterior up to a constant (T&F eq. 10)."""
+
+    weights: Array
+    point: Point
+    height: float
+
+    @classmethod
+    def at(cls, active: ActiveColumns, alpha: Array, weights: Array, known: Point | None = None) -> _Place:
+        point = active.at(weights, known)
+        return cls(weights, point, point.fit - 0.5 * float(alpha @ weights**2))
 
 
-def _penalty(alpha: Array, weights: Array) -> float:
-    """What the prior takes off the log likelihood (T&F eq. 10)."""
-    return 0.5 * float(alpha @ weights**2)
+def _precision(point: Point, alpha: Array) -> Array:
+    precision = point.gram.copy()
+    precision.flat[:: len(alpha) + 1] += alpha
+    return precision
 
 
-def _line_search(
-    active: ActiveColumns, alpha: Array, weights: Array, step: Array, height: float, decrement: float
-) -> float:
-    """Largest of ½, ¼, … that ascends enough (Armijo); zero if none does above rounding."""
-    length = 0.5
+def _mode(alpha: Array, place: _Place) -> Mode:
+    precision = _precision(place.point, alpha)
+    factor = cholesky(precision)
+    evidence = log_evidence(place.point.fit, place.weights, alpha, log_det(factor))
+    return Mode(place.weights, place.point, precision, factor, evidence)
+
+
+def _climb(active: ActiveColumns, alpha: Array, here: _Place, step: Array, decrement: float) -> _Place | None:
+    """Where the largest of 1, ½, ¼, … of a step that ascends enough (Armijo) leads; None if none does."""
+    length = 1.0
     while length > 1e-12:
-        trial = weights + length * step
-        if active.log_likelihood(trial) - _penalty(alpha, trial) >= height + 1e-4 * length * decrement:
-            return length
+        there = _Place.at(active, alpha, here.weights + length * step)
+        if there.height >= here.height + 1e-4 * length * decrement:
+            return there
         length *= 0.5
-    return 0.0
+    return None

@@ -17,8 +17,10 @@ from sparsebayes.basis import Functions
 from sparsebayes.design import DenseDesign, Design, LazyDesign
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.linalg import try_cholesky
-from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Linearised, Scored
+from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.points import Point, SummedPoint
 from sparsebayes.inference.problem import GaussianProblem, Index
+from sparsebayes.inference.screening import Measured
 from sparsebayes.likelihood import Likelihood
 
 # Sums of products are as good as a triangle where what each function has of its own is above this part of its norm.
@@ -150,30 +152,30 @@ class PartitionedColumns(ActiveColumns):
     def _sum(self, work: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
         return self.problem.passes.sum(work, self._model, *arguments)  # pyright: ignore[reportAttributeAccessIssue]
 
-    def log_likelihood(self, weights: Array) -> float:
-        """Log likelihood: one pass."""
-        return float(self._sum(_log_likelihood, weights)[0])
+    def at(self, weights: Array, known: Point | None = None) -> Point:
+        """The likelihood at these weights: one pass, a Newton step's worth of sums."""
+        if known is not None and known.columns is self:
+            return known
+        fit, slope, gram = self._sum(_point, weights)
+        return SummedPoint(self, weights, float(fit), slope, gram)
 
-    def linearise(self, weights: Array) -> Linearised:
-        """The likelihood to second order: one pass, a Newton step's worth of sums."""
-        height, gradient, gram = self._sum(_linearise, weights)
-        return Linearised(weights, float(height), gradient, gram)
+    def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
+        """The covariance, from which workers find the change of their rows, and the bend: one pass."""
+        return covariance, self._sum(_bend, point.outputs, covariance)[0]
 
-    def bend(self, outputs: Any, covariance: Array) -> tuple[Any, Array]:
-        """Derivative of the log determinant by the active weights: one pass."""
-        return covariance, self._sum(_bend, outputs, covariance)[0]
-
-    def score(
-        self, problem: LaplaceProblem, design: Design, outputs: Any, change: Any, root: Array, bend: Array
-    ) -> Scored:
+    def measure(
+        self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
+    ) -> Measured:
         """Statistics of all functions of ``problem``: one pass."""
         numbers = problem.numbers  # pyright: ignore[reportAttributeAccessIssue]
-        products, norms = self._sum(_score, numbers, outputs, change, root)
-        k, m = problem.n_outputs, len(numbers)
-        products = products.reshape(k, m, -1)
+        products, norms = self._sum(_measure, numbers, point.outputs, change, root, bend)
         explained = np.einsum("kma,kma->km", products[:, :, 2:], products[:, :, 2:])
-        drift = products[:, :, 1] - products[:, :, 2:] @ (root.T @ bend)
-        return Scored(norms.ravel(), products[:, :, 0].ravel(), explained.ravel(), drift.ravel())
+        s = np.maximum(norms - explained, 0.0)
+        return Measured(norms.ravel(), s.ravel(), products[:, :, 0].ravel(), products[:, :, 1].ravel())
+
+    def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
+        """Statistics of all functions of the problem: one pass."""
+        return self.measure(self.problem, self.problem.design, point, change, root, bend)
 
 
 @dataclass(frozen=True)
@@ -214,34 +216,35 @@ class FunctionsAndOne(LazyDesign):
         return values
 
 
-def _log_likelihood(partition: Partition, model: Model, weights: Array) -> tuple[Any, ...]:
-    return (model.on(partition).log_likelihood(weights),)
-
-
-def _linearise(partition: Partition, model: Model, weights: Array) -> tuple[Any, ...]:
-    found = model.on(partition).linearise(weights)
-    return found.log_likelihood, found.gradient, found.gram
+def _point(partition: Partition, model: Model, weights: Array) -> tuple[Any, ...]:
+    found = model.on(partition).at(weights)
+    return found.fit, found.slope, found.gram
 
 
 def _bend(partition: Partition, model: Model, weights: Array, covariance: Array) -> tuple[Any, ...]:
     active = model.on(partition)
-    return (active.bend(active.predict(weights), covariance)[1],)
+    return (active.bend(active.at(weights), covariance)[1],)
 
 
-def _score(
-    partition: Partition, model: Model, numbers: Index, weights: Array, covariance: Array, root: Array
+def _measure(
+    partition: Partition,
+    model: Model,
+    numbers: Index,
+    weights: Array,
+    covariance: Array,
+    root: Array,
+    bend: Array,
 ) -> tuple[Any, ...]:
-    """Products of all functions with the gradient, the change of the curvature and the active columns, and norms."""
+    """Products of all functions with the directions in which they are measured, and their norms, by output."""
     active = model.on(partition)
-    likelihood, outputs = active.problem.likelihood, active.predict(weights)
-    curvature, gradient = likelihood.curvature(outputs), likelihood.gradient(outputs)
-    change, _ = active.bend(outputs, covariance)
-    half = active.weigh(curvature, root)
+    point = active.at(weights)
+    change, _ = active.bend(point, covariance)
+    along = active.directions(point, change, root, bend)
     values = active.problem.design.columns(numbers)
     products, norms = [], []
     for k in range(model.n_outputs):
-        products.append(values.T @ np.column_stack([gradient[:, k], change[:, k], half[k]]))
-        norms.append(curvature[:, k, k] @ np.square(values))
+        products.append(values.T @ np.column_stack([along.gradient[:, k], along.along[:, k], along.half[k]]))
+        norms.append(along.curvature[:, k] @ np.square(values))
     return np.stack(products), np.stack(norms)
 
 

@@ -12,9 +12,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.design import CompressedDesign, DenseDesign, Design, Ranking, rank
+from sparsebayes.design import CompressedDesign, DenseDesign, Design, Native, Ranking, ScreenedDesign, rank
+from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.linalg import cholesky, inverse_upper
+from sparsebayes.threads import on_all_cores
 
 Index = NDArray[np.intp]
 
@@ -140,6 +142,8 @@ class GaussianProblem:
         is known to be larger weighs less and is still one observation.
     offered : ndarray of bool, shape (M,), optional
         Functions that may enter in the place of others only (see ``moves.py``).
+    landmarks : ndarray of int, optional
+        Functions that between them nearly span all others, among which the search may begin.
     """
 
     def __init__(
@@ -154,6 +158,7 @@ class GaussianProblem:
         inclusion_cost: float = 0.0,
         n_observations: float | None = None,
         offered: NDArray[np.bool_] | None = None,
+        landmarks: Index | None = None,
     ) -> None:
         self.design = design
         self.targets = targets
@@ -163,6 +168,7 @@ class GaussianProblem:
         self.centres = centres
         self.inclusion_cost = inclusion_cost
         self.offered = offered
+        self.landmarks = landmarks
         self.parent: Problem | None = None
         self.members: Index | None = None
         self.unexplained = 0.0
@@ -184,6 +190,15 @@ class GaussianProblem:
     def n_targets(self) -> int:
         """Number of targets that share the support."""
         return self.targets.shape[1]
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs that have functions of their own: all targets share one support."""
+        return 1
+
+    def split(self, functions: list[int]) -> tuple[list[int], list[int]]:
+        """Column and output of each function."""
+        return functions, [0] * len(functions)
 
     @property
     def mean_square(self) -> float:
@@ -273,11 +288,37 @@ class GaussianProblem:
             cost,
             n,
             self.offered,
+            self.landmarks,
         )
         variant.unexplained = self.unexplained
         return variant
 
     # -- smaller problems with the same answer -------------------------------------------------------------
+
+    def screened(self, below: Problem | None) -> GaussianProblem:
+        """The same problem with the stand-in's products; ``below`` is the problem compressed by it, where known."""
+        if self.stand_in is None or self.design is self.stand_in or isinstance(self.stand_in, Native):
+            return self
+        exact = self.design.exact if isinstance(self.design, ScreenedDesign) else self.design
+        variant = self.weighted(self.weights, self.n_effective)
+        variant.design = ScreenedDesign(exact, self.stand_in, self.stand_in.error)
+        if below is not None:
+            variant._sqnorms, variant._projection = below.sqnorms.copy(), below.projection.copy()
+        return variant
+
+    def exact_moments(self, idx: Index, vectors: Array) -> Array:
+        """Correlations of some functions with whitened vectors, exactly; their norms and projections become exact."""
+        step = max(1, BLOCK_BYTES // (8 * len(self._root)))
+        blocks = [idx[start : start + step] for start in range(0, len(idx), step)]
+
+        def measure(block: Index) -> tuple[Array, Array, Array]:
+            values = self.columns(block)
+            return values.T @ vectors, values.T @ self.target, np.einsum("nm,nm->m", values, values)
+
+        found = on_all_cores(measure, blocks)
+        self.sqnorms[idx] = np.concatenate([norms for _, _, norms in found])
+        self.projection[idx] = np.concatenate([projection for _, projection, _ in found])
+        return np.concatenate([products for products, _, _ in found])
 
     def restrict(self, members: Index) -> GaussianProblem:
         """The problem of a part of the dictionary, held in memory."""
@@ -311,11 +352,11 @@ class GaussianProblem:
         """
         if self.stand_in is None:
             raise ValueError("the problem has no design to stand in")
-        gram, projection = self.stand_in.normal(self.weights, self.targets)
+        gram, projected = self.stand_in.inner_products(self.weights, self.targets)
         factor = cholesky(gram)
-        targets = inverse_upper(factor).T @ projection
+        targets = inverse_upper(factor).T @ projected
         small = GaussianProblem(
-            self.stand_in.on_rows(factor), targets, np.ones(len(factor)), self._candidates, self.bias
+            self.stand_in.with_rows(factor), targets, np.ones(len(factor)), self._candidates, self.bias
         )
         # Where the design is the compression itself nothing was lost, and there is nothing to go back to.
         small.parent = None if self.design is self.stand_in else self

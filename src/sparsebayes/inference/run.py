@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.certificate import Certificate, certify
@@ -25,6 +22,7 @@ from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, full_model, hold
 from sparsebayes.inference.status import Record, Status
 from sparsebayes.inference.working import widen, working_problem
+from sparsebayes.threads import one_thread
 
 _CERTIFICATION_ROUNDS = 3
 
@@ -128,17 +126,6 @@ def run(problem: Problem | LaplaceProblem, solver: Solver, settings: Settings, r
     """
     with one_thread(), asked_to_stop() as stop:
         return _Run(solver, settings, stop).solve(problem, rng)
-
-
-def one_thread() -> AbstractContextManager[object]:
-    """BLAS on one thread: the algebra is small, and threads would only wait for each other."""
-    return _blas().limit(limits=1, user_api="blas")
-
-
-@lru_cache(maxsize=1)
-def _blas() -> ThreadpoolController:
-    """Handle on the BLAS libraries; finding them takes milliseconds, so it is done once."""
-    return ThreadpoolController()
 
 
 class _Run:
@@ -340,13 +327,19 @@ class _Run:
                 raise _Stopped(Status.MAX_ITER, start.number)
 
     def _widen(self, state: State) -> bool:
-        """Take more functions into the working set, where there is one and some outside it gain."""
+        """Take more functions into the working set, where there is one and some outside it gain.
+
+        Where none does for the first time, and gains are only predicted, the search goes on with trials in earnest.
+        """
+        if state.widest:
+            return False
         widened = widen(state.active, self.settings.tol)
         if widened:
             state.refused.clear()
             state.stale.clear()
             state.swept = False
-        return widened
+        state.widest = not widened and state.active.approximate and state.active.problem.parent is not None
+        return widened or state.widest
 
     def _grow(self, state: State) -> None:
         """Add generated functions to the dictionary."""

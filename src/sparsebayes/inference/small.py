@@ -32,6 +32,8 @@ from sparsebayes.inference.linalg import inverse_upper, log_det, try_cholesky
 _WELL_CONDITIONED = 1e-3
 # Longest step of a log precision, or of the log noise, in one joint move.
 _REACH = 3.0
+# Multiples of the identity that are tried where the negative Hessian is not positive definite.
+_SHIFTS = (0.0, *np.geomspace(1e-3, 1e9, 21).tolist())
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,14 @@ class SmallPosterior:
         return cls(mean, root, root @ root.T, log_det(t), residual)
 
 
+def alpha_hessian(covariance: Array, mean: Array, alpha: Array) -> Array:
+    r"""Second derivatives of the evidence in all :math:`\log\alpha_j`; ``mean`` has a column for each target."""
+    targets = mean.shape[1]
+    hessian = covariance * (0.5 * targets * covariance + mean @ mean.T) * alpha * alpha[:, None]
+    hessian.flat[:: len(alpha) + 1] -= 0.5 * alpha * (targets * np.diagonal(covariance) + np.sum(mean**2, axis=1))
+    return hessian
+
+
 def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, learn_noise: bool) -> tuple[Array, float]:
     r"""Newton's step in all :math:`\log\alpha_j`, and in :math:`\log\beta` (last) where the noise is learned.
 
@@ -91,8 +101,7 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
     covariance, mean, targets = post.covariance, post.mean, post.mean.shape[1]
     spread = targets * np.diagonal(covariance) + np.sum(mean**2, axis=1)
     gradient = 0.5 * (targets - alpha * spread)
-    curvature = covariance * (0.5 * targets * covariance + mean @ mean.T) * alpha * alpha[:, None]
-    curvature.flat[:: len(alpha) + 1] -= 0.5 * alpha * spread
+    curvature = alpha_hessian(covariance, mean, alpha)
     if learn_noise:
         shrunk = alpha[:, None] * mean
         pulled = covariance @ shrunk
@@ -101,7 +110,12 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
         fit = beta * post.residual_sumsq
         gamma = len(alpha) - float(alpha @ np.diagonal(covariance))
         along = -0.5 * (targets * float(alpha @ v) + fit) + float(np.sum(shrunk * pulled))
-        curvature = np.block([[curvature, cross[:, None]], [cross[None, :], np.array([[along]])]])
+        a = len(alpha)
+        bordered = np.empty((a + 1, a + 1))
+        bordered[:a, :a] = curvature
+        bordered[a, :a] = bordered[:a, a] = cross
+        bordered[a, a] = along
+        curvature = bordered
         gradient = np.append(gradient, 0.5 * (targets * (n - gamma) - fit))
     step = _ascend(-curvature, gradient)
     step = step / max(1.0, float(np.max(np.abs(step))) / _REACH)
@@ -111,8 +125,8 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
 def _ascend(hessian: Array, gradient: Array) -> Array:
     """Solve with the least multiple of the identity that makes the matrix positive definite."""
     size = len(gradient)
-    for shift in (0.0, *np.geomspace(1e-3, 1e9, 21)):
-        factor = try_cholesky(hessian + shift * np.eye(size))
+    for shift in _SHIFTS:
+        factor = try_cholesky(hessian + shift * np.eye(size) if shift else hessian)
         if factor is not None:
             inverse = inverse_upper(factor)
             return inverse @ (inverse.T @ gradient)

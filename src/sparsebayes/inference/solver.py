@@ -34,7 +34,7 @@ class State:
     """What is carried from step to step.
 
     A function is ``refused`` when its move was tried on the present model and did not raise the objective, ``stale``
-    when that was on an earlier one.
+    when that was on an earlier one.  The working set is the ``widest`` where no function outside it gains.
     """
 
     active: Active
@@ -47,8 +47,7 @@ class State:
     stale: set[int] = field(default_factory=set)
     settled: bool = False
     swept: bool = False
-    batch: int = 0
-    batch_floor: float = 0.0
+    widest: bool = False
 
     @property
     def gaussian(self) -> ActiveSet:

@@ -35,6 +35,8 @@ def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProbl
     if problem.stand_in is not None:
         small = problem.compressed() if isinstance(problem, GaussianProblem) else problem
         return small.restrict(_with_bias(problem.stand_in.landmarks, small.bias))
+    if isinstance(problem, GaussianProblem) and problem.landmarks is not None:
+        return problem.restrict(_with_bias(problem.landmarks, problem.bias))
     rows, functions = problem.design.shape
     if rows * functions <= _LARGE or functions <= 2 * _FIRST:
         return problem

@@ -5,7 +5,7 @@ from .categorical import Categorical
 from .device import ArrayBernoulli, ArrayCategorical, ArrayLikelihood
 from .gaussian import Gaussian
 from .poisson import Poisson
-from .protocol import Likelihood
+from .protocol import Curvature, Likelihood
 from .robust import ROBUST, OutlierMixture, RobustNoise, StudentT
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "ArrayLikelihood",
     "Bernoulli",
     "Categorical",
+    "Curvature",
     "Gaussian",
     "Likelihood",
     "OutlierMixture",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
-from .protocol import Array, Likelihood
+from .protocol import Array, Curvature, Likelihood
 
 
 @dataclass(frozen=True)
@@ -35,22 +34,40 @@ class Categorical(Likelihood):
 
     def log_likelihood(self, y: Array) -> float:
         """Log likelihood of the outputs."""
-        return float(self.weights @ (np.sum(self.targets * y, axis=1) - logsumexp(y, axis=1)))
+        below = y - np.max(y, axis=1, keepdims=True)
+        total = np.log(np.sum(np.exp(below), axis=1))
+        return float(self.weights @ (np.sum(self.targets * below, axis=1) - total))
 
     def gradient(self, y: Array) -> Array:
         r""":math:`t - p`."""
-        return self.weights[:, None] * (self.targets - softmax(y, axis=1))
+        p, others = _probabilities(y)
+        return self.weights[:, None] * np.where(self.targets > 0.5, others, -p)
 
-    def curvature(self, y: Array) -> Array:
+    def curvature(self, y: Array) -> Curvature:
         r""":math:`\mathrm{diag}(p)-pp^\top` for every row."""
-        p = softmax(y, axis=1)
-        block = -p[:, :, None] * p[:, None, :]
-        diagonal = np.arange(p.shape[1])
-        block[:, diagonal, diagonal] += p
-        return self.weights[:, None, None] * block
+        p, others = _probabilities(y)
+        return Curvature(self.weights[:, None] * p * others, np.sqrt(self.weights)[:, None] * p)
 
-    def curvature_change(self, y: Array, spread: Array) -> Array:
+    def curvature_change(self, y: Array, variance: Array, along: Array | None = None) -> Array:
         r""":math:`p_k(a_k - p^\top a)` with :math:`a_i = V_{ii} - 2(Vp)_i`."""
-        p = softmax(y, axis=1)
-        a = np.einsum("nkk->nk", spread) - 2.0 * np.einsum("nkl,nl->nk", spread, p)
-        return self.weights[:, None] * p * (a - np.sum(p * a, axis=1, keepdims=True))
+        p, root = _softmax(y), np.sqrt(self.weights)[:, None]
+        change = p * self.weights[:, None] * variance
+        if along is not None:
+            change -= 2.0 * p * root * along
+        return change - p * np.sum(change, axis=1, keepdims=True)
+
+
+def _softmax(y: Array) -> Array:
+    p = np.exp(y - np.max(y, axis=1, keepdims=True))
+    p /= np.sum(p, axis=1, keepdims=True)
+    return p
+
+
+def _probabilities(y: Array) -> tuple[Array, Array]:
+    r""":math:`p` and :math:`1-p`, for the likeliest class as a sum, so that no digit is lost where it is small."""
+    p = _softmax(y)
+    others, rows, best = 1.0 - p, np.arange(len(p)), np.argmax(p, axis=1)
+    rest = p.copy()
+    rest[rows, best] = 0.0
+    others[rows, best] = np.sum(rest, axis=1)
+    return p, others

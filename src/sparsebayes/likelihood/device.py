@@ -7,7 +7,7 @@ from typing import Any
 
 from sparsebayes.basis.arrays import Place
 
-from .protocol import Likelihood
+from .protocol import Curvature, Likelihood
 
 
 class ArrayLikelihood(Likelihood):
@@ -54,14 +54,13 @@ class ArrayBernoulli(ArrayLikelihood):
         r""":math:`t-\sigma(y)`, as :math:`\pm\sigma(\mp y)`."""
         return (self.weights * self.signs * _expit(self.place.xp, -self.signs * y[:, 0]))[:, None]
 
-    def curvature(self, y: Any) -> Any:
+    def curvature(self, y: Any) -> Curvature:
         r""":math:`\sigma(y)\sigma(-y)` (T&F eq. 11)."""
-        xp = self.place.xp
-        return (self.weights * _expit(xp, y[:, 0]) * _expit(xp, -y[:, 0]))[:, None, None]
+        return Curvature(self.weights[:, None] * _expit(self.place.xp, y) * _expit(self.place.xp, -y))
 
-    def curvature_change(self, y: Any, spread: Any) -> Any:
-        r""":math:`B'V = \sigma(y)\sigma(-y)(1-2\sigma(y))V`."""
-        return (self.curvature(y) * spread)[:, :, 0] * (1.0 - 2.0 * _expit(self.place.xp, y))
+    def curvature_change(self, y: Any, variance: Any, along: Any = None) -> Any:
+        r""":math:`B'V = \sigma(y)\sigma(-y)(1-2\sigma(y))V`, where :math:`1-2\sigma(y) = -\tanh(y/2)`."""
+        return self.curvature(y).diagonal * variance * -self.place.xp.tanh(0.5 * y)
 
 
 @dataclass(frozen=True)
@@ -93,9 +92,17 @@ class ArrayCategorical(ArrayLikelihood):
         low = y - xp.max(y, axis=1, keepdims=True)
         return low, xp.sum(xp.exp(low), axis=1, keepdims=True)
 
-    def _probabilities(self, y: Any) -> Any:
+    def _softmax(self, y: Any) -> Any:
         low, total = self._shifted(y)
         return self.place.xp.exp(low) / total
+
+    def _probabilities(self, y: Any) -> tuple[Any, Any]:
+        r""":math:`p` and :math:`1-p`, for the likeliest class as a sum, so that no digit is lost where it is small."""
+        xp, p = self.place.xp, self._softmax(y)
+        classes = xp.arange(p.shape[1], device=self.place.device)
+        best = xp.argmax(p, axis=1)[:, None] == classes[None, :]
+        rest = xp.sum(xp.where(best, xp.zeros_like(p), p), axis=1, keepdims=True)
+        return p, xp.where(best, rest, 1.0 - p)
 
     def log_likelihood(self, y: Any) -> Any:
         """Log likelihood of the outputs."""
@@ -105,17 +112,16 @@ class ArrayCategorical(ArrayLikelihood):
 
     def gradient(self, y: Any) -> Any:
         r""":math:`t - p`."""
-        return self.weights[:, None] * (self.targets - self._probabilities(y))
+        p, others = self._probabilities(y)
+        return self.weights[:, None] * self.place.xp.where(self.targets > 0.5, others, -p)
 
-    def curvature(self, y: Any) -> Any:
+    def curvature(self, y: Any) -> Curvature:
         r""":math:`\mathrm{diag}(p)-pp^\top` for every row."""
-        xp, p = self.place.xp, self._probabilities(y)
-        unit = xp.eye(p.shape[1], dtype=xp.float64, device=self.place.device)
-        return self.weights[:, None, None] * (p[:, :, None] * (unit - p[:, None, :]))
+        p, others = self._probabilities(y)
+        return Curvature(self.weights[:, None] * p * others, self.place.xp.sqrt(self.weights)[:, None] * p)
 
-    def curvature_change(self, y: Any, spread: Any) -> Any:
+    def curvature_change(self, y: Any, variance: Any, along: Any = None) -> Any:
         r""":math:`p_k(a_k - p^\top a)` with :math:`a_i = V_{ii} - 2(Vp)_i`."""
-        xp, p = self.place.xp, self._probabilities(y)
-        unit = xp.eye(p.shape[1], dtype=xp.float64, device=self.place.device)
-        a = xp.sum(spread * (unit - 2.0 * p[:, None, :]), axis=2)
-        return self.weights[:, None] * p * (a - xp.sum(p * a, axis=1, keepdims=True))
+        xp, p = self.place.xp, self._softmax(y)
+        change = p * (self.weights[:, None] * variance - 2.0 * xp.sqrt(self.weights)[:, None] * along)
+        return change - p * xp.sum(change, axis=1, keepdims=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .protocol import Array, Likelihood
+from .protocol import Array, Curvature, Likelihood
 
 
 def gaussian_log_likelihood(residual_sumsq: float, beta: float, n: float) -> float:
@@ -36,10 +36,10 @@ class Gaussian(Likelihood):
         """Weighted residuals."""
         return (self.beta * self.weights * (self.targets - y[:, 0]))[:, None]
 
-    def curvature(self, y: Array) -> Array:
+    def curvature(self, y: Array) -> Curvature:
         """Inverse noise variance, the same wherever the outputs are."""
-        return (self.beta * self.weights)[:, None, None]
+        return Curvature((self.beta * self.weights)[:, None])
 
-    def curvature_change(self, y: Array, spread: Array) -> Array:
+    def curvature_change(self, y: Array, variance: Array, along: Array | None = None) -> Array:
         """Zero: the problem is quadratic."""
         return np.zeros_like(y)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from .protocol import Array, Likelihood
+from .protocol import Array, Curvature, Likelihood
 
 # Beyond this output the rate is not representable; a line search that strays there sees a cliff, not an overflow.
 _LARGEST_LOG_RATE = 600.0
@@ -48,10 +48,10 @@ class Poisson(Likelihood):
         r""":math:`t - e^{y+o}`."""
         return (self.weights * (self.targets - self._rate(y)))[:, None]
 
-    def curvature(self, y: Array) -> Array:
+    def curvature(self, y: Array) -> Curvature:
         r""":math:`e^{y+o}`."""
-        return (self.weights * self._rate(y))[:, None, None]
+        return Curvature((self.weights * self._rate(y))[:, None])
 
-    def curvature_change(self, y: Array, spread: Array) -> Array:
+    def curvature_change(self, y: Array, variance: Array, along: Array | None = None) -> Array:
         r""":math:`B'V = e^{y+o}V`."""
-        return (self.curvature(y) * spread)[:, :, 0]
+        return self.curvature(y).diagonal * variance

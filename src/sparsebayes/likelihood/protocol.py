@@ -3,16 +3,43 @@ r"""What a likelihood offers.
 At outputs :math:`\mathbf y` (N rows, K outputs) a likelihood is, to second order, a weighted Gaussian problem: a
 curvature :math:`\mathbf B_n = -\nabla\nabla\log p(t_n|\mathbf y_n)`, a K×K block for each row, and a gradient.  The
 derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the outputs is what Laplace's evidence needs beyond.
+Every block is a diagonal less one outer product, and kept as that: products then cost as much as for one output.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curvature:
+    r"""Blocks :math:`\mathbf B_n` of all rows, whose entries off the diagonal are :math:`-v_{nk}v_{nl}`.
+
+    The diagonal is kept by itself: in saturated rows it is a small difference.
+
+    Attributes
+    ----------
+    diagonal : ndarray of shape (N, K)
+        Diagonals of the blocks.
+    shared : ndarray of shape (N, K), optional
+        :math:`v_n`; none where outputs are independent.
+    """
+
+    diagonal: Array
+    shared: Array | None = None
+
+    def blocks(self) -> Array:
+        """The blocks themselves, (N, K, K)."""
+        n, k = self.diagonal.shape
+        blocks = np.zeros((n, k, k)) if self.shared is None else -self.shared[:, :, None] * self.shared[:, None, :]
+        blocks[:, np.arange(k), np.arange(k)] = self.diagonal
+        return blocks
 
 
 class Likelihood(ABC):
@@ -32,13 +59,22 @@ class Likelihood(ABC):
         r""":math:`\nabla_y\log p`, (N, K)."""
 
     @abstractmethod
-    def curvature(self, y: Array) -> Array:
-        r""":math:`\mathbf B_n`, (N, K, K), positive semi-definite."""
+    def curvature(self, y: Array) -> Curvature:
+        r""":math:`\mathbf B_n`, positive semi-definite."""
 
     @abstractmethod
-    def curvature_change(self, y: Array, spread: Array) -> Array:
+    def curvature_change(self, y: Array, variance: Array, along: Array | None = None) -> Array:
         r""":math:`\partial_{y_{nk}}\,\mathrm{tr}(\mathbf B_n\mathbf V_n)` for fixed :math:`\mathbf V_n`, (N, K).
 
-        With the posterior covariance of the outputs as ``spread``, (N, K, K), this is the derivative of
+        With the posterior covariance :math:`\mathbf V_n` of the outputs this is the derivative of
         :math:`\log|\boldsymbol\Phi^\top\mathbf B\boldsymbol\Phi+\mathbf A|` with respect to the outputs.
+
+        Parameters
+        ----------
+        y : ndarray of shape (N, K)
+            Outputs.
+        variance : ndarray of shape (N, K)
+            Diagonals of :math:`\mathbf V_n`.
+        along : ndarray of shape (N, K), optional
+            :math:`\mathbf V_nv_n`, where outputs share a part of the curvature.
         """

@@ -1,0 +1,128 @@
+r"""Statistics of all functions at a mode, exact wherever they could decide anything.
+
+Of a function left out, three numbers decide: its sparsity :math:`s = \phi^\top\mathbf C\phi`, where :math:`\mathbf C`
+is the curvature of the rows less what the model explains of it, its quality :math:`q = \mathbf g^\top\phi`, and
+:math:`D = \mathbf v^\top\phi`, the change of :math:`\log|\boldsymbol\Sigma^{-1}|` with its weight (``laplace.py``).
+
+Where a partial Cholesky factorisation stands in for the dictionary, what it leaves of a kernel is itself positive
+definite, so that no entry is wrong by more than :math:`\sqrt{d_nd_m}` with the remaining diagonals d.  Therefore
+
+.. math::
+
+    |q-\hat q| \le \sqrt{d_m}\sum_n|g_n|\sqrt{d_n}, \qquad
+    |\sqrt s-\sqrt{\hat s}| \le \sqrt{d_m}\Big(\sum_n B_nd_n\Big)^{1/2},
+
+the second because :math:`\sqrt s` is a seminorm that the curvature bounds.  Functions that these bounds rule out need
+not be evaluated: neither can they gain, nor is one of them the best of those that do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.design import CompressedDesign, DenseDesign, Design
+from sparsebayes.inference.evidence import Array
+
+Flags = NDArray[np.bool_]
+
+# What rounding may add to a remaining diagonal.
+_ROUNDING = 1e-14
+# Part of the dictionary beyond which it costs less to evaluate all of it than to pick functions out.
+_MANY = 0.5
+
+
+def may_gain(S: Array, Q: Array, beta: float, whitened: Array, weights: Array, stand_in: CompressedDesign) -> Flags:
+    r"""Functions of a Gaussian problem that these bounds cannot rule out, given what a stand-in says.
+
+    Parameters
+    ----------
+    S, Q : ndarray of shape (M,), (M, T)
+        Sparsity and quality from the model's exact residuals and the stand-in's columns.
+    beta : float
+        Inverse noise variance; the curvature of row n is beta times its weight.
+    whitened : ndarray of shape (N, T)
+        Residuals times the roots of the weights.
+    weights : ndarray of shape (N,)
+        Weights of the rows.
+    stand_in : CompressedDesign
+        With its remaining diagonals.
+    """
+    rows, columns = (np.sqrt(np.maximum(d, _ROUNDING)) for d in stand_in.remainders)
+    e_q = beta * np.outer(columns, (np.sqrt(weights) * rows) @ np.abs(whitened))
+    e_s = columns * np.sqrt(beta * float(weights @ rows**2))
+    least = np.maximum(np.sqrt(np.maximum(S, 0.0)) - e_s, 0.0) ** 2
+    return np.mean((np.abs(Q) + e_q) ** 2, axis=1) >= least
+
+
+@dataclass(frozen=True)
+class Measured:
+    r"""Squared norms, ``s``, ``q`` and ``D`` of all functions, by output and column."""
+
+    norm: Array
+    s: Array
+    q: Array
+    D: Array
+
+    @property
+    def q2(self) -> Array:
+        """The effective squared quality, with which the slope of the evidence is exact."""
+        return self.q * (self.q - self.D)
+
+
+@dataclass(frozen=True)
+class Directions:
+    r"""What functions are multiplied with, by output.
+
+    Attributes
+    ----------
+    gradient, along : ndarray of shape (N, K)
+        The vectors g and v.
+    curvature : ndarray of shape (N, K)
+        Diagonals of the curvature of the rows.
+    half : ndarray of shape (K, N, a)
+        Such that :math:`s = \phi^\top\mathrm{diag}(B)\phi - \|\mathrm{half}^\top\phi\|^2`.
+    """
+
+    gradient: Array
+    along: Array
+    curvature: Array
+    half: Array
+
+    def measure(self, design: Design) -> Measured:
+        """The statistics of the functions of a design, each output after the other."""
+        parts: list[tuple[Array, ...]] = []
+        for k in range(self.gradient.shape[1]):
+            rows = np.column_stack([self.gradient[:, k], self.along[:, k], self.half[k]])
+            found, norm = design.moments(rows, self.curvature[:, k])
+            explained = np.einsum("ma,ma->m", found[:, 2:], found[:, 2:])
+            parts.append((norm, np.maximum(norm - explained, 0.0), found[:, 0], found[:, 1]))
+        return Measured(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+
+    def screen(self, design: Design, stand_in: CompressedDesign, candidates: NDArray[np.bool_]) -> Measured:
+        """The same from a stand-in, and from the design itself for the candidates that may matter."""
+        rough = self.measure(stand_in)
+        matters = np.any(self._contend(rough, stand_in, candidates).reshape(self.gradient.shape[1], -1), axis=0)
+        columns = np.flatnonzero(matters)
+        if len(columns) > _MANY * len(matters):
+            return self.measure(design)
+        exact = self.measure(DenseDesign(design.columns(columns)))
+        places = np.flatnonzero(np.tile(matters, self.gradient.shape[1]))
+        for field in fields(Measured):
+            getattr(rough, field.name)[places] = getattr(exact, field.name)
+        return rough
+
+    def _contend(self, rough: Measured, stand_in: CompressedDesign, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Candidates that may gain, or may have the largest q²/s of all."""
+        rows, columns = (np.sqrt(np.maximum(d, _ROUNDING)) for d in stand_in.remainders)
+        e_q, e_v = (np.outer(rows @ np.abs(v), columns).ravel() for v in (self.gradient, self.along))
+        e_s = np.outer(np.sqrt(rows**2 @ self.curvature), columns).ravel()
+        e_q2 = e_q * np.abs(rough.q - rough.D) + (np.abs(rough.q) + e_q) * (e_q + e_v)
+        least, most = (np.maximum(np.sqrt(rough.s) + sign * e_s, 0.0) ** 2 for sign in (-1.0, 1.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at_most = np.where(least > 0.0, (rough.q2 + e_q2) / least, np.inf)
+            at_least = np.where(most > 0.0, (rough.q2 - e_q2) / most, -np.inf)
+        best = float(np.max(at_least[candidates], initial=-np.inf))
+        return candidates & (at_most >= min(1.0, best))
