@@ -131,7 +131,7 @@ def test_compressed_classification_on_a_device(put):
 
 def test_compression_that_is_the_design_itself(monkeypatch):
     monkeypatch.setattr(devices, "_RECOMPUTED", 1000)
-    monkeypatch.setattr(devices, "_CLOSE_REMAINDER", 1e-5)  # the same landmarks as on the host
+    monkeypatch.setattr(dictionary, "_REMAINDER", 1e-9)  # the same landmarks on the host
     X, y = datasets.make_sinc2d(1200, random_state=4)
     here = SparseBayesRegressor(RBF(6.0, centres=X[::2])).fit(X, y)
     there = SparseBayesRegressor(RBF(6.0, centres=X[::2])).fit(strict.asarray(X), y)

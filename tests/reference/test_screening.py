@@ -31,6 +31,8 @@ def test_the_certificate_of_a_compressed_fit_holds_for_all_functions(seed):
     kept, alpha = model.relevance_, model.alpha_
     S, Q, _ = brute_statistics(Phi, kept, alpha, 1.0 / model.noise_variance_, y)
     outside = np.setdiff1d(np.arange(len(y)), kept)
+    ratio = Q[outside] ** 2 / S[outside]
+    assert outside[np.argmax(ratio)] == model.certificate_.excluded_function
     gain = best_moves(np.full(len(outside), np.inf), S[outside], Q[outside] ** 2, 1)[1]
     assert np.max(gain) <= model.tol
     assert np.max(gain) == pytest.approx(model.certificate_.excluded_gain, abs=1e-6)
@@ -50,6 +52,6 @@ def test_what_the_bounds_rule_out_cannot_gain(tolerance):
     projected = beta * rough.T @ active
     rough_S = beta * np.einsum("nm,nm->m", rough, rough) - np.einsum("ma,ab,mb->m", projected, sigma, projected)
     rough_Q = beta * rough.T @ residual
-    left = may_gain(rough_S, rough_Q[:, None], beta, residual[:, None], np.ones(600), close)
+    left = may_gain(rough_S, rough_Q[:, None], beta, residual[:, None], np.ones(600), close, np.ones(600, dtype=bool))
     assert np.all(left[Q**2 > S])
     assert np.sum(left) < 600 or tolerance > 1e-3

@@ -85,10 +85,11 @@ class ActiveSet(Factors, Active):
     def _sharpen(self, problem: GaussianProblem, design: ScreenedDesign) -> None:
         """Evaluate exactly the functions that bounds on what stands in for them cannot rule out (``screening.py``)."""
         residual = self._residual + self.U @ (self.z - self.R @ self.mean)
-        open_to_doubt = may_gain(self.S, self.Q, self.beta, residual, problem.weights, design.stand_in)
-        open_to_doubt &= problem.eligible
-        open_to_doubt[self.indices] = True
-        idx = np.flatnonzero(open_to_doubt)
+        outside = problem.eligible.copy()
+        outside[self.indices] = False
+        contend = may_gain(self.S, self.Q, self.beta, residual, problem.weights, design.stand_in, outside)
+        contend[self.indices] = True
+        idx = np.flatnonzero(contend)
         if len(idx) * len(residual) > _EVALUATED:
             return
         self.C[:, idx] = problem.exact_moments(idx, self.U).T

@@ -153,8 +153,10 @@ class ArrayColumns(ActiveColumns):
         return Measured(norm, np.maximum(s, 0.0), q, D)
 
     def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
-        """Statistics of all functions of the problem, from the design itself."""
-        return self.measure(self.problem, self.problem.design, point, change, root, bend)
+        """Statistics of all functions of the problem; where it is a part of another, those of its stand-in."""
+        problem = self.problem
+        design = problem.design if problem.parent is None or problem.stand_in is None else problem.stand_in
+        return self.measure(problem, design, point, change, root, bend)
 
     def slopes(self, weights: Array) -> Slopes:
         """Norms of all functions in the curvature, and their products with the gradient and the active columns."""

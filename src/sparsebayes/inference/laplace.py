@@ -201,9 +201,11 @@ class LaplaceActive(Active):
         return Statistics(alpha, s, q2, movable)
 
     def extend(self, problem: LaplaceProblem) -> None:
-        """Continue on a larger part of the parent problem, whose first columns are the present ones."""
+        """Continue on the whole parent problem, or on a larger part of it whose first columns are the present ones."""
         columns, outputs = self.problem.split(self.indices)
         indices = (outputs * problem.design.shape[1] + columns).tolist()
+        if problem.members is None:
+            indices = self.problem.lift(self.indices)
         self.problem = problem
         self._commit(self._columns.on(problem, indices), self.alpha, self._mode)
 

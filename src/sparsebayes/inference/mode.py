@@ -104,6 +104,10 @@ class LaplaceProblem:
         values = np.hstack([self.design.columns(slice(None)), self.parent.design.columns(fresh)])
         return self.parent._part(np.concatenate([self.members, fresh]), values)
 
+    def roughly(self) -> LaplaceProblem:
+        """The whole problem, its functions scored by the stand-in alone."""
+        return replace(self, parent=self)
+
     def _part(self, members: Index, values: Any) -> LaplaceProblem:
         bias = np.flatnonzero(members == self.bias)
         return replace(
@@ -216,6 +220,8 @@ class ActiveColumns:
         problem, directions = self.problem, self.directions(point, change, root, bend)
         if problem.stand_in is None or problem.design is problem.stand_in:
             return directions.measure(problem.design)
+        if problem.parent is not None:
+            return directions.measure(problem.stand_in)
         return directions.screen(problem.design, problem.stand_in, candidates)
 
     def slopes(self, weights: Array) -> Slopes:

@@ -34,8 +34,10 @@ _ROUNDING = 1e-14
 _MANY = 0.5
 
 
-def may_gain(S: Array, Q: Array, beta: float, whitened: Array, weights: Array, stand_in: CompressedDesign) -> Flags:
-    r"""Functions of a Gaussian problem that these bounds cannot rule out, given what a stand-in says.
+def may_gain(
+    S: Array, Q: Array, beta: float, whitened: Array, weights: Array, stand_in: CompressedDesign, candidates: Flags
+) -> Flags:
+    r"""Candidates of a Gaussian problem that may gain, or may have the largest q²/s of all, given what a stand-in says.
 
     Parameters
     ----------
@@ -49,12 +51,18 @@ def may_gain(S: Array, Q: Array, beta: float, whitened: Array, weights: Array, s
         Weights of the rows.
     stand_in : CompressedDesign
         With its remaining diagonals.
+    candidates : ndarray of bool, shape (M,)
+        Functions left out that may enter.
     """
     rows, columns = (np.sqrt(np.maximum(d, _ROUNDING)) for d in stand_in.remainders)
     e_q = beta * np.outer(columns, (np.sqrt(weights) * rows) @ np.abs(whitened))
     e_s = columns * np.sqrt(beta * float(weights @ rows**2))
-    least = np.maximum(np.sqrt(np.maximum(S, 0.0)) - e_s, 0.0) ** 2
-    return np.mean((np.abs(Q) + e_q) ** 2, axis=1) >= least
+    q, root = np.abs(Q), np.sqrt(np.maximum(S, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at_most = np.mean((q + e_q) ** 2, axis=1) / np.maximum(root - e_s, 0.0) ** 2
+        at_least = np.mean(np.maximum(q - e_q, 0.0) ** 2, axis=1) / (root + e_s) ** 2
+    best = float(np.max(at_least[candidates], initial=-np.inf))
+    return candidates & ~(at_most < min(1.0, best))
 
 
 @dataclass(frozen=True)
