@@ -9,7 +9,7 @@ UV := $(shell command -v uv 2>/dev/null)
 demo: $(VENV)/.installed-plot
 	$(BIN)/sparsebayes demo
 
-test: $(VENV)/.installed-test
+test: $(VENV)/.installed-torch
 	$(BIN)/python -m pytest -q -n 2
 
 check: $(VENV)/.installed-check
@@ -38,7 +38,7 @@ clean:
 
 $(BIN)/python:
 ifdef UV
-	$(UV) venv --quiet --python $(PYTHON) $(VENV)
+	$(UV) venv --quiet --seed --python $(PYTHON) $(VENV)
 else
 	$(PYTHON) -m venv $(VENV)
 endif
@@ -49,4 +49,11 @@ ifdef UV
 else
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 endif
+	@touch $@
+
+# Through pip, whose settings say where PyTorch's CPU build is. Where it cannot be had, the tests that need it are skipped
+# and say so.
+$(VENV)/.installed-torch: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[torch]" \
+		|| echo "PyTorch could not be installed: the tests that need it are skipped"
 	@touch $@

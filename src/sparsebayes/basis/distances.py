@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from .base import Floats, Index
 
 # Up to here a loop over the inputs is as fast as a matrix product and exact.
-_DIRECT_FEATURES = 16
+DIRECT_FEATURES = 16
 # A squared distance below this part of ‖x‖² + ‖c‖² has lost more than three of its sixteen digits.
 _CANCELLED = 1e-3
 # Differences held at once while those entries are computed again.
@@ -24,7 +24,7 @@ def squared_distances(X: Floats, centres: Floats) -> Floats:
     With many inputs it is ‖x‖² + ‖c‖² − 2 x·c, about the mean of the centres and clipped at zero; entries in
     which that expansion cancels are computed again from the differences.
     """
-    if X.shape[1] <= _DIRECT_FEATURES:
+    if X.shape[1] <= DIRECT_FEATURES:
         return np.asarray(cdist(X, centres, "sqeuclidean"), dtype=np.float64)
     origin = centres.mean(axis=0)
     x, c = X - origin, centres - origin

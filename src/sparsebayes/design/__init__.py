@@ -3,22 +3,33 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
+from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.basis.base import Floats
+
 from .compressed import CompressedDesign, compress_kernel, with_columns
 from .dense import DenseDesign
+from .device import ArrayDesign, ArrayKernelDesign, ArrayRanking, ArrayStack, Native
+from .device_compressed import ArrayCompressed, compress_elsewhere
 from .duplicates import representatives
 from .lazy import LazyDesign
 from .mapped import MappedDesign
 from .moments import MomentDesign
 from .operator import OperatorDesign
 from .protocol import Design, HStack
+from .ranking import Promising, Ranking
 from .reduction import Reduction
 from .screened import ScreenedDesign
 from .sparse import SparseDesign
 
 __all__ = [
+    "ArrayCompressed",
+    "ArrayDesign",
+    "ArrayKernelDesign",
+    "ArrayStack",
     "CompressedDesign",
     "DenseDesign",
     "Design",
@@ -26,15 +37,27 @@ __all__ = [
     "LazyDesign",
     "MappedDesign",
     "MomentDesign",
+    "Native",
     "OperatorDesign",
+    "Promising",
+    "Ranking",
     "Reduction",
     "ScreenedDesign",
     "SparseDesign",
     "as_design",
+    "compress_elsewhere",
     "compress_kernel",
+    "rank",
     "representatives",
     "with_columns",
 ]
+
+
+def rank(design: Design, norms: Floats, eligible: NDArray[np.bool_]) -> Ranking:
+    """The order of the functions of a design by what they promise, found where the design is."""
+    if isinstance(design, Native):
+        return ArrayRanking(design, norms, eligible)
+    return Ranking(design, norms, eligible)
 
 
 def as_design(X: Any) -> Design:
@@ -42,7 +65,7 @@ def as_design(X: Any) -> Design:
 
     Parameters
     ----------
-    X : Design, ndarray, SciPy sparse array or LinearOperator
+    X : Design, ndarray, SciPy sparse array, LinearOperator, or an array of the array API standard
         A design comes back as it is; nothing is copied where the storage allows it, and a memory-mapped array is read
         in blocks of rows.
     """
@@ -56,6 +79,8 @@ def as_design(X: Any) -> Design:
         return SparseDesign(X)
     if isinstance(X, LinearOperator):
         return OperatorDesign(X)
+    if is_elsewhere(X):
+        return ArrayDesign(X)
     raise TypeError(
         f"X is of type {type(X).__name__}; expected a NumPy array, a SciPy sparse array, "
         "a SciPy LinearOperator or a Design (np.asarray(X) turns most others into an array)"

@@ -27,6 +27,11 @@ _BLOCK = 32
 _POOL = 4
 _STALE = 0.1
 _ROOM = 3.0
+# Beyond this many centres those with the largest remainders are neighbours of one another, of which few can be pivots.
+# They are taken from so many, evenly spaced, of all centres whose remainder is above the tolerance instead: three
+# rounds in the place of a hundred, for a rank that is a tenth larger.
+_MANY = 20_000
+_SPREAD = 1024
 # Largest design on a few rows that is held instead of multiplied out where it is needed.
 _HELD_BYTES = 1 << 30
 
@@ -124,6 +129,10 @@ class CompressedDesign(Design):
         side_by_side(fill, m)
         return DenseDesign(held.T)
 
+    def with_ones(self) -> CompressedDesign:
+        """With the constant function at the end: the compression spans it exactly."""
+        return with_columns(self, np.ones((len(self.left), 1)))
+
 
 def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max_rank: int) -> CompressedDesign | None:
     """Compress a positive definite kernel of unit diagonal; None where that rank does not reach the tolerance.
@@ -139,9 +148,9 @@ def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max
     max_rank : int
         Largest rank.
     """
-    factors = _Factors(functions, max_rank)
+    factors = _Factors(functions, tolerance, max_rank)
     while float(np.max(factors.remainder)) > tolerance:
-        if not factors.grow() or factors.hopeless(tolerance):
+        if not factors.grow() or factors.hopeless():
             return None
     right = factors.coordinates[:, : factors.rank]
     if np.array_equal(functions.rows, np.arange(len(X))):
@@ -166,8 +175,8 @@ class _Factors:
         Diagonal of what is left.
     """
 
-    def __init__(self, functions: KernelFunctions, max_rank: int) -> None:
-        self.functions, self.max_rank = functions, max_rank
+    def __init__(self, functions: KernelFunctions, tolerance: float, max_rank: int) -> None:
+        self.functions, self.tolerance, self.max_rank = functions, tolerance, max_rank
         m = len(functions)
         self.coordinates = np.zeros((m, min(max_rank, 8 * _BLOCK)), order="F")
         self.remainder = np.ones(m)
@@ -182,18 +191,18 @@ class _Factors:
         return len(self.chosen)
 
     def grow(self) -> bool:
-        """Choose a block of pivots among the centres with the largest remainders; False where there is no room."""
-        size = min(_POOL * _BLOCK, len(self.remainder))
-        key = self.remainder if self.rank else self._outermost
-        pool = np.argpartition(-key, size - 1)[:size]
-        pool = pool[np.argsort(-key[pool], kind="stable")]
+        """Choose a block of pivots among the centres with large remainders; False where there is no room."""
+        m = len(self.remainder)
+        if spread_out(m):
+            pool = evenly(np.flatnonzero(self.remainder > self.tolerance))
+        else:
+            pool = _largest(self.remainder if self.rank else self._outermost, pool_size(m))
         done = self.coordinates[pool, : self.rank]
         schur = self.functions.evaluate(self.functions.centres[pool], pool) - done @ done.T
-        factor, order, found, _ = _PIVOTED_CHOLESKY(schur, tol=_STALE * float(np.max(self.remainder)), lower=1)
-        k = min(_BLOCK, int(found))
-        if k == 0 or self.rank + k > self.max_rank:
+        picked, triangle = choose_pivots(schur, m, float(np.max(self.remainder)), self.tolerance)
+        if len(picked) == 0 or self.rank + len(picked) > self.max_rank:
             return False
-        self._append(pool[np.asarray(order[:k]) - 1], np.tril(factor[:k, :k]))
+        self._append(pool[picked], triangle)
         return True
 
     def _append(self, picked: Index, triangle: Floats) -> None:
@@ -214,17 +223,57 @@ class _Factors:
 
     def _reserve(self, rank: int) -> None:
         if rank > self.coordinates.shape[1]:
-            grown = np.zeros((len(self.remainder), min(self.max_rank, 2 * self.coordinates.shape[1])), order="F")
+            enough = max(rank, min(self.max_rank, 2 * self.coordinates.shape[1]))
+            grown = np.zeros((len(self.remainder), enough), order="F")
             grown[:, : self.rank] = self.coordinates[:, : self.rank]
             self.coordinates = grown
 
-    def hopeless(self, tolerance: float) -> bool:
-        """Whether the remainder falls far too slowly: its logarithm, carried on in a line, would pass the largest rank.
+    def hopeless(self) -> bool:
+        """Whether the remainder falls far too slowly."""
+        return hopeless(self.rank, float(np.max(self.remainder)), self.tolerance, self.max_rank)
 
-        Smooth kernels fall ever faster, so the line is given some room.
-        """
-        reached = np.log(max(float(np.max(self.remainder)), tolerance))
-        return self.rank >= 4 * _BLOCK and self.rank * np.log(tolerance) < _ROOM * self.max_rank * reached
+
+# The rule by which pivots are chosen, the same wherever the coordinates live.
+
+
+def spread_out(functions: int) -> bool:
+    """Whether pivots are chosen from centres all over the inputs, and not from those with the largest remainders."""
+    return functions > _MANY
+
+
+def pool_size(functions: int) -> int:
+    """How many centres, those with the largest remainders, a block of pivots is chosen from."""
+    return min(_POOL * _BLOCK, functions)
+
+
+def evenly(centres: Any) -> Any:
+    """Centres of a list, evenly spaced, from which a block of pivots is chosen."""
+    return centres[:: -(-centres.shape[0] // _SPREAD)]
+
+
+def choose_pivots(schur: Floats, functions: int, largest: float, tolerance: float) -> tuple[Index, Floats]:
+    """Pivots among a pool, given what is left of the kernel between its members, and their Cholesky factor."""
+    bound, most = (tolerance, len(schur)) if spread_out(functions) else (_STALE * largest, _BLOCK)
+    factor, order, found, _ = _PIVOTED_CHOLESKY(schur, tol=bound, lower=1)
+    k = min(most, int(found))
+    return np.asarray(order[:k], dtype=np.intp) - 1, np.tril(factor[:k, :k])
+
+
+def hopeless(rank: int, largest: float, tolerance: float, max_rank: int) -> bool:
+    """Whether the remainder falls far too slowly: its logarithm, carried on in a line, would pass the largest rank.
+
+    Smooth kernels fall ever faster, so the line is given some room.
+    """
+    reached = np.log(max(largest, tolerance))
+    return rank >= 4 * _BLOCK and rank * np.log(tolerance) < _ROOM * max_rank * reached
+
+
+def _largest(key: Floats, size: int) -> Index:
+    """Places of the largest entries, in falling order; ties go to the lowest."""
+    cut = np.partition(key, len(key) - size)[len(key) - size]
+    above = np.flatnonzero(key > cut)
+    pool = np.concatenate([above, np.flatnonzero(key == cut)[: size - len(above)]])
+    return pool[np.argsort(-key[pool], kind="stable")]
 
 
 def with_columns(design: CompressedDesign, columns: NDArray[np.float64]) -> CompressedDesign:

@@ -64,6 +64,14 @@ class Design(ABC):
         """Return ``correlate(V)`` and ``sqnorms(weights)``, in one pass over the columns where that saves work."""
         return self.correlate(V), self.sqnorms(weights)
 
+    def project(self, V: Floats, P: Floats) -> tuple[Floats, Floats]:
+        """Return Φᵀ V, (M, T), and for every function the sum of squares of Φᵀ P, (M,): what scoring all of them needs.
+
+        A device returns these few numbers a function instead of all products.
+        """
+        found, k = self.correlate(np.hstack([V, P])), V.shape[1]
+        return found[:, :k], np.einsum("mp,mp->m", found[:, k:], found[:, k:])
+
     def extend(self, other: Design) -> Design:
         """Return the design of these columns followed by those of ``other``."""
         return HStack([self, other])
@@ -154,6 +162,11 @@ class HStack(Design):
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
         return np.concatenate([part.sqnorms(weights) for part in self.parts])
+
+    def project(self, V: Floats, P: Floats) -> tuple[Floats, Floats]:
+        """Return Φᵀ V and the sums of squares of Φᵀ P, each part in its own way."""
+        found = [part.project(V, P) for part in self.parts]
+        return np.concatenate([products for products, _ in found]), np.concatenate([squares for _, squares in found])
 
     def moments(self, V: ArrayLike, weights: ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return ``correlate(V)`` and ``sqnorms(weights)``, each part in its own way."""

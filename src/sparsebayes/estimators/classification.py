@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.basis import Basis
+from sparsebayes.basis.arrays import Place, is_elsewhere
 from sparsebayes.estimators.dictionary import Dictionary, Kept
 from sparsebayes.estimators.learning import solve_laplace
 from sparsebayes.estimators.task import Task
-from sparsebayes.inference import ParameterStatus, Result
+from sparsebayes.inference import ParameterStatus, Result, Sequential
+from sparsebayes.inference.device import ArrayProblem
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.support import Support, SupportRule
-from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
+from sparsebayes.likelihood import ArrayBernoulli, ArrayCategorical, Bernoulli, Categorical, Likelihood
 from sparsebayes.posterior import ClassPosterior
 
 Array = NDArray[np.float64]
@@ -48,7 +50,10 @@ def fit_classification(
         raise ValueError(
             "candidates, split_merge: functions are generated on the way in regression only; use a basis with centres"
         )
-    likelihoods = _likelihoods(labels, n_classes, task.weights, joint)
+    # The other solvers compute with all functions at once, or with bounds, and do so on the host.
+    there = is_elsewhere(task.X) and isinstance(task.solver, Sequential)
+    kind = ArrayProblem if there else LaplaceProblem
+    likelihoods = (_likelihoods_there if there else _likelihoods)(task, labels, n_classes, joint)
 
     def rule(eligible: NDArray[np.bool_]) -> SupportRule:
         return task.rule(np.tile(eligible, likelihoods[0].shape[1]))
@@ -57,24 +62,35 @@ def fit_classification(
         bias = current.constant() if task.solver.initialisation == "bias" else current.bias
         eligible = current.eligible
         cost = rule(eligible).cost
-        return [LaplaceProblem(current.design, one, eligible, bias, current.stand_in, cost) for one in likelihoods]
+        return [kind(current.design, one, eligible, bias, current.stand_in, cost) for one in likelihoods]
 
     learned = solve_laplace(task, dictionary, make)
     found = learned.dictionary
-    fit = _collect(task, found, learned.results, rule(found.eligible))
+    fit = collect(task, found, learned.results, rule(found.eligible))
     return replace(fit, kernel=learned.kernel, parameters=learned.parameters)
 
 
-def _likelihoods(labels: Index, n_classes: int, weights: Array, joint: bool) -> list[Likelihood]:
+def _likelihoods(task: Task, labels: Index, n_classes: int, joint: bool) -> list[Likelihood]:
     if n_classes == 2:
-        return [Bernoulli(labels.astype(np.float64), weights)]
+        return [Bernoulli(labels.astype(np.float64), task.weights)]
     one_hot = np.eye(n_classes)[labels]
     if joint:
-        return [Categorical(one_hot, weights)]
-    return [Bernoulli(one_hot[:, k], weights) for k in range(n_classes)]
+        return [Categorical(one_hot, task.weights)]
+    return [Bernoulli(one_hot[:, k], task.weights) for k in range(n_classes)]
 
 
-def _collect(task: Task, dictionary: Dictionary, results: list[Result], rule: SupportRule) -> ClassificationFit:
+def _likelihoods_there(task: Task, labels: Index, n_classes: int, joint: bool) -> list[Likelihood]:
+    """The same for rows on a device."""
+    place = Place.of(task.X)
+    weights, numbers = place.put(task.weights), place.indices(labels)
+    members = [place.floats(numbers == k) for k in ([1] if n_classes == 2 else range(n_classes))]
+    if joint and n_classes > 2:
+        return [ArrayCategorical(place, place.xp.stack(members, axis=1), weights)]
+    return [ArrayBernoulli(place, 2.0 * member - 1.0, weights) for member in members]
+
+
+def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: SupportRule) -> ClassificationFit:
+    """Results of the outputs over the union of what they kept."""
     split = [result.active.problem.split(result.active.indices) for result in results]
     kept = dictionary.keep({int(c) for columns, _ in split for c in columns}, task.X.shape[1])
     posteriors, supports, alphas, weights = [], [], [], []

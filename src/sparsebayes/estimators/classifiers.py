@@ -12,7 +12,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sparsebayes.basis import Basis
+from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.estimators import cluster_fits
 from sparsebayes.estimators.classification import ClassificationFit, fit_classification
+from sparsebayes.estimators.cluster import is_dask
+from sparsebayes.estimators.devices import to_host
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.validation import check_weights, choose
@@ -45,22 +49,40 @@ class _Classifier(ClassifierMixin, Inputs):
         """
         self._forget()
         choose("multi_class", self.multi_class, _MULTI_CLASS)
+        if is_dask(X):
+            return self._fit_cluster(X, y, sample_weight)
         X, y = self._check_training(X, y)
-        check_classification_targets(y)
+        if not is_elsewhere(X):
+            check_classification_targets(y)
         y = np.asarray(column_or_1d(y, warn=True))
-        weights = check_weights(sample_weight, X.shape[0])
+        weights = check_weights(to_host(sample_weight), X.shape[0])
         by_class = np.ones(len(y))
         if self.class_weight is not None:
             by_class = np.asarray(compute_sample_weight(self.class_weight, y), dtype=np.float64)
         if not np.all(np.isfinite(by_class) & (by_class >= 0.0)):
             raise ValueError(f"class_weight={self.class_weight!r}: expected finite weights of at least 0")
         self.classes_, labels = _encode(y, weights * by_class)
+        if is_elsewhere(X):  # many rows: their few classes are checked in their place
+            check_classification_targets(self.classes_)
         with one_thread(), self._watch() as progress:
             task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class, progress)
             fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
         self._store(fit)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         self._store_kernel(fit.kernel, fit.parameters)
+        return self
+
+    def _fit_cluster(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit data in partitions: one pass of exact sums for every Newton step."""
+        if self.class_weight is not None:
+            raise ValueError(f"class_weight={self.class_weight!r}: rows of Dask collections have no weights; use None")
+        with self._watch() as progress:
+            cluster, task, dictionary = self._gather(X, y, sample_weight, progress, numeric=False)
+            self.classes_ = cluster_fits.find_classes(cluster)
+            joint = self.multi_class == "softmax"
+            fit = cluster_fits.fit_classification(cluster, task, dictionary, self.classes_, joint)
+        self._store(fit)
+        self._store_relevance(dictionary, fit.kept.relevance, np.arange(cluster.n_rows))
         return self
 
     def _store(self, fit: ClassificationFit) -> None:
@@ -92,12 +114,20 @@ class _Classifier(ClassifierMixin, Inputs):
         For two classes (n_samples,), the log-odds of the second; else a column for each class, whose softmax (one
         against the rest: logistic, normalised) is ``predict_proba``.
         """
-        y = self._map(X, lambda values: np.hstack([p.decide(values, moderated=True) for p in self._posteriors]))
+        check_is_fitted(self)
+        return self._map(X, self._decide, None if len(self.classes_) == 2 else len(self.classes_))
+
+    def _decide(self, values: Array) -> Array:
+        """Outputs from the values of the kept functions."""
+        y = np.hstack([posterior.decide(values, moderated=True) for posterior in self._posteriors])
         return y[:, 0] if len(self.classes_) == 2 else y
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class."""
-        y = self.decision_function(X)
+        check_is_fitted(self)
+        return self._map(X, lambda values: self._label(self._decide(values)), dtype=self.classes_.dtype)
+
+    def _label(self, y: Array) -> NDArray[Any]:
         return self.classes_[(y > 0).astype(int) if y.ndim == 1 else np.argmax(y, axis=1)]
 
     def predict_proba(self, X: Any, moderated: bool = True) -> Array:
@@ -110,9 +140,12 @@ class _Classifier(ClassifierMixin, Inputs):
         moderated : bool
             Integrate over the posterior of the weights (default), or plug its mode in.
         """
-        p = self._map(
-            X, lambda values: np.hstack([one.probabilities(values, moderated=moderated) for one in self._posteriors])
-        )
+        check_is_fitted(self)
+        return self._map(X, lambda values: self._probabilities(values, moderated), len(self.classes_))
+
+    def _probabilities(self, values: Array, moderated: bool) -> Array:
+        """Class probabilities from the values of the kept functions."""
+        p = np.hstack([posterior.probabilities(values, moderated=moderated) for posterior in self._posteriors])
         if len(self.classes_) == 2:
             return np.hstack([1.0 - p, p])
         total = p.sum(axis=1, keepdims=True)
@@ -121,8 +154,13 @@ class _Classifier(ClassifierMixin, Inputs):
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the class probabilities."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+
+        def logarithm(values: Array) -> Array:
+            with np.errstate(divide="ignore"):
+                return np.log(self._probabilities(values, True))
+
+        check_is_fitted(self)
+        return self._map(X, logarithm, len(self.classes_))
 
     def terms(self) -> list[Term]:
         """What each kept term does for the model: one :class:`Term` each, the most important of a class first."""
@@ -140,8 +178,8 @@ class _Classifier(ClassifierMixin, Inputs):
 
 def _encode(y: NDArray[Any], weights: Array) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Classes and their numbers; at least two must have data."""
-    classes, labels = np.unique(y, return_inverse=True)
-    present = np.unique(labels[weights > 0])
+    classes, labels = _number(y)
+    present = np.flatnonzero(np.bincount(labels[weights > 0], minlength=len(classes)))
     if len(present) < 2:
         raise ValueError(
             f"y has one class only ({classes[present[0]]!r} on the rows of positive weight): "
@@ -150,6 +188,16 @@ def _encode(y: NDArray[Any], weights: Array) -> tuple[NDArray[Any], NDArray[np.i
     renumber = np.full(len(classes), -1, dtype=np.intp)
     renumber[present] = np.arange(len(present))
     return classes[present], renumber[labels]
+
+
+def _number(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Distinct labels, sorted, and the number of each row's; integers of a small range are counted, not sorted."""
+    low, high = (int(np.min(y)), int(np.max(y))) if y.dtype.kind == "i" else (0, len(y))
+    if high - low >= len(y):
+        return np.unique(y, return_inverse=True)
+    place = np.subtract(y, low, dtype=np.intp)
+    seen = np.bincount(place) > 0
+    return (np.flatnonzero(seen) + low).astype(y.dtype), (np.cumsum(seen) - 1)[place]
 
 
 @document(SETTINGS, RESULTS)
@@ -193,6 +241,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        device: str | None = None,
     ) -> None:
         self.basis = basis
         self.fit_intercept = fit_intercept
@@ -208,6 +257,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device
 
 
 @document(KERNEL, SETTINGS, RESULTS)
@@ -251,6 +301,7 @@ class RVC(KernelInputs, _Classifier):
         n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        device: str | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -269,3 +320,4 @@ class RVC(KernelInputs, _Classifier):
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device

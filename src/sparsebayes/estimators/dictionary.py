@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
+from sparsebayes.basis.arrays import ArrayFunctions, Place, evaluate_elsewhere, is_elsewhere
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
 from sparsebayes.design import (
+    ArrayDesign,
     CompressedDesign,
     DenseDesign,
     Design,
@@ -22,9 +24,9 @@ from sparsebayes.design import (
     as_design,
     compress_kernel,
     representatives,
-    with_columns,
 )
 from sparsebayes.design.protocol import BLOCK_BYTES
+from sparsebayes.estimators.devices import bind_and_compress
 from sparsebayes.estimators.refinement import refined
 
 Array = NDArray[np.float64]
@@ -142,7 +144,7 @@ class Dictionary:
         Parameters
         ----------
         X : array-like
-            Training rows.
+            Training rows, on the host or on a device.
         basis : Basis or None
             None means the columns of X.
         fit_intercept : bool
@@ -160,6 +162,8 @@ class Dictionary:
         single : bool
             Hold the values of the functions in single precision.
         """
+        if is_elsewhere(X):
+            return cls._build_elsewhere(X, basis, fit_intercept, by_row=by_row, compress=compress, single=single)
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         if functions is not None and candidates is not None:
             functions = functions.restrict(candidates)
@@ -189,7 +193,7 @@ class Dictionary:
         n, m = design.shape
         if not fit_intercept:
             return cls(design, functions, basis, m, None, stand_in, by_row, landmarks=landmarks)
-        with_bias = None if stand_in is None else with_columns(stand_in, np.ones((n, 1)))
+        with_bias = None if stand_in is None else stand_in.with_ones()
         whole = (
             with_bias if with_bias is not None and design is stand_in else design.extend(DenseDesign(np.ones((n, 1))))
         )
@@ -199,7 +203,36 @@ class Dictionary:
         """The dictionary with each function replaced by another of the same place."""
         return self._of(X, functions, self.basis, self.bias is not None, self.by_row, compress=False, partial=False)
 
-    @property
+    @classmethod
+    def _build_elsewhere(
+        cls, X: Any, basis: Basis | None, fit_intercept: bool, *, by_row: bool, compress: bool, single: bool
+    ) -> Dictionary:
+        """The same on a device."""
+        functions, stand_in = None, None
+        if basis is None:
+            xp = Place.of(X).xp
+            design = as_design(xp.astype(X, xp.float32) if single else X)
+        else:
+            functions, design, stand_in = bind_and_compress(X, basis, compress=compress, single=single)
+        n, m = design.shape
+        if stand_in is None:
+            _check_range(design)
+        if not fit_intercept:
+            return cls(design, functions, basis, m, None, stand_in, by_row)
+        with_bias = None if stand_in is None else stand_in.with_ones()
+        place = Place.of(X)
+        ones = ArrayDesign(place.put(np.ones((n, 1))))
+        return cls(
+            with_bias if with_bias is not None and design is stand_in else design.extend(ones),
+            functions,
+            basis,
+            m,
+            m,
+            with_bias,
+            by_row,
+        )
+
+    @cached_property
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that are not an exact copy of an earlier one."""
         if self.distinct is not None:
@@ -211,7 +244,10 @@ class Dictionary:
     def _distinct_centres(self, functions: KernelFunctions) -> NDArray[np.bool_]:
         """Functions of one kernel are copies where their centres are."""
         eligible = np.zeros(self.design.shape[1], dtype=bool)
-        eligible[np.unique(functions.centres, axis=0, return_index=True)[1]] = True
+        if isinstance(functions, ArrayFunctions):
+            eligible[: len(functions)] = functions.distinct()
+        else:
+            eligible[np.unique(functions.centres, axis=0, return_index=True)[1]] = True
         eligible[len(functions) :] = True
         return eligible
 
@@ -252,6 +288,8 @@ class Dictionary:
             raise ValueError(
                 f"generated candidates need a basis with centres, such as RBF(2.5); got basis={self.basis!r}"
             )
+        if is_elsewhere(X):
+            raise ValueError("candidates: functions are generated on the host only; pass X as a NumPy array")
         places = self.keep(set(kept), X.shape[1]).relevance
         centres = np.asarray(candidates(self.functions.restrict(places).centres, rng), dtype=np.float64)
         if centres.size == 0:
@@ -262,6 +300,8 @@ class Dictionary:
 
     def refine(self, X: Any, kept: list[int]) -> Dictionary:
         """Add functions like the kept ones at new centres, between and around theirs."""
+        if is_elsewhere(X):
+            raise ValueError("split_merge: functions are generated on the host only; pass X as a NumPy array")
         if self.functions is None:
             return self
         places = self.keep(set(kept), X.shape[1]).relevance
@@ -281,6 +321,8 @@ def evaluate_kept(functions: Functions | None, X: Any, linear: Index | None) -> 
     """
     if functions is None:
         return np.zeros((X.shape[0], 0))
+    if is_elsewhere(X):
+        return Place.of(X).get(evaluate_elsewhere(functions, X))
     if linear is None:
         return functions.evaluate(X)
     with np.errstate(invalid="ignore"):

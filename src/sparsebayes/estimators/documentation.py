@@ -47,8 +47,8 @@ SETTINGS = """
         Whether a smooth kernel may be searched by factors of low rank where that pays; the answer is certified without
         them where that is affordable.  False never compresses.
     storage : {"float64", "float32"}
-        Precision in which the values of the functions are held, where they are held; float32 halves the memory, and
-        all statistics are computed in float64 still.
+        Precision in which the values of the functions are held, on the host or on a device, where they are held;
+        float32 halves the memory, and all statistics are computed in float64 still.
     checkpoint : str, optional
         File in which a long search keeps its state; fitting the same data with the same settings again goes on from
         there.  It is removed once the search has ended by itself.
@@ -58,7 +58,10 @@ SETTINGS = """
         Seed for restarts, and for solvers and bases that draw at random.
     verbose : int
         0 shows progress of what takes more than two seconds (a line on a terminal, logging elsewhere), -1 nothing, 1
-        prints progress, 2 every move."""
+        prints progress, 2 every move.
+    device : str, optional
+        Where NumPy inputs are computed with, such as ``"cuda"`` (through PyTorch); arrays of PyTorch, CuPy or JAX are
+        computed with where they are."""
 
 RESULTS = """
     Attributes

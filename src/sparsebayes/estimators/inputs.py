@@ -10,8 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from sparsebayes.basis import Basis, Functions
+from sparsebayes.basis import Basis, Functions, Linear
+from sparsebayes.basis.arrays import Place, is_elsewhere
 from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
+from sparsebayes.estimators.cluster import Cluster, bind_on_cluster, is_dask, predict_blocks
+from sparsebayes.estimators.cluster_fits import dictionary_on
+from sparsebayes.estimators.devices import check_arrays, check_new_array, map_elsewhere, to_host
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.kernels import LEARNED, resolve_kernel
 from sparsebayes.estimators.portable import Portable
@@ -67,6 +71,7 @@ class Inputs(Described, Portable, ABC):
     n_restarts: int
     random_state: int | np.random.RandomState | None
     verbose: int
+    device: str | None
     coef_: Array
     relevance_: Index
     n_features_in_: int
@@ -110,11 +115,15 @@ class Inputs(Described, Portable, ABC):
         if self._learned_gamma is not None and isinstance(self.solver, str) and isinstance(solver, Sequential):
             solver.exchange = "converged"  # the search is made at many parameters: each must end well
         solver.check()
-        given = check_weights(sample_weight, X.shape[0])
+        given = check_weights(to_host(sample_weight), X.shape[0])
         weights = given if row_weight is None else given * row_weight
         rows = np.flatnonzero(weights > 0)
         if len(rows) < len(weights):
             X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
+        if is_elsewhere(X) and self._learned_gamma is not None:
+            raise ValueError(
+                f"gamma={self._learned_gamma!r}: the kernel is learned on the host only; pass NumPy arrays"
+            )
         task = Task(
             X,
             weights,
@@ -152,7 +161,7 @@ class Inputs(Described, Portable, ABC):
             return None
         if solver.candidates is not None:
             raise ValueError("checkpoint: functions that candidates generates are not kept; use one or the other")
-        return CheckpointFile.open(self.checkpoint, fingerprint(self, *data))
+        return CheckpointFile.open(self.checkpoint, fingerprint(self, *map(to_host, data)))
 
     @property
     def _learned_gamma(self) -> str | None:
@@ -185,20 +194,83 @@ class Inputs(Described, Portable, ABC):
 
     def _take(self, X: Any, rows: Index) -> Any:
         """Rows of positive weight."""
+        if is_elsewhere(X):
+            place = Place.of(X)
+            return place.xp.take(X, place.indices(rows), axis=0)
         return X[rows]
+
+    def _arrive(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        """Validate training data that are on a device, or are to go there."""
+        if self.device is not None and not is_elsewhere(X):
+            place = Place.named(self.device)
+            X, y = validate_data(self, X, y, dtype=np.float64, **targets)
+            X = place.put(X)
+        X, y = check_arrays(X, y, multi_output=bool(targets.get("multi_output")))
+        self.n_features_in_ = int(X.shape[1])
+        return X, y
+
+    def _gather(
+        self, X: Any, y: Any, sample_weight: Any, progress: Progress, *, numeric: bool
+    ) -> tuple[Cluster, Task, Dictionary]:
+        """The same as ``_prepare`` for data in partitions."""
+        if sample_weight is not None:
+            raise ValueError("sample_weight: rows of Dask collections have none; repeat rows, or pass NumPy arrays")
+        check_positive("tol", self.tol)
+        check_positive("max_iter", self.max_iter, integer=True)
+        check_restarts(self.n_restarts)
+        for name, given in (
+            ("gamma", self._learned_gamma),
+            ("n_restarts", self.n_restarts or None),
+            ("checkpoint", self.checkpoint),
+        ):
+            if given is not None:
+                raise ValueError(f"{name}={given!r}: not for Dask collections; pass NumPy arrays")
+        solver = resolve_solver(self.solver)
+        solver.check()
+        choose("support", self.support, SUPPORTS)
+        cluster = Cluster.gather(X, y, numeric)
+        self.n_features_in_ = cluster.n_features
+        basis = self._make_basis(cluster, np.ones(1)) or Linear()
+        functions = bind_on_cluster(basis, cluster, self.random_state)
+        dictionary = dictionary_on(cluster, functions, basis, self.fit_intercept)
+        weights = np.array([float(cluster.n_rows)])
+        task = Task(
+            cluster,
+            weights,
+            self.fit_intercept,
+            solver,
+            self.tol,
+            self.max_iter,
+            self.random_state,
+            progress,
+            support=self.support,
+        )
+        return cluster, task, dictionary
 
     def _candidates(self, rows: Index) -> Index | None:
         """Functions of the basis that may be chosen, given the rows of positive weight; None is all."""
         return None
 
-    def _map(self, X: Any, work: Callable[[Array], Array]) -> Array:
-        """Apply ``work`` to the values of the kept functions on new rows, a block of rows at a time."""
+    def _map(self, X: Any, work: Callable[[Array], Any], width: int | None = None, dtype: Any = np.float64) -> Any:
+        """Apply ``work`` to the values of the kept functions on new rows, a block of rows at a time.
+
+        What it finds for inputs of a device goes back there; for a Dask collection that is a Dask array of ``width``
+        columns (None: a vector) of this ``dtype``.
+        """
         check_is_fitted(self)
+        if is_dask(X):
+            return predict_blocks(X, lambda block: self._map(block, work), width, dtype)
         linear = self._linear()
+        if is_elsewhere(X):
+            size = self.n_features_in_ + (0 if self._functions is None else len(self._functions))
+            return map_elsewhere(X, size, lambda part: work(self._values(part)))
         return map_rows(lambda rows: work(evaluate_kept(self._functions, rows, linear)), self._check_new(X))
 
     def _values(self, X: Any) -> Array:
-        """Values of the kept functions on new rows."""
+        """Values of the kept functions on new rows, on the host."""
+        if is_elsewhere(X):
+            check_is_fitted(self)
+            return evaluate_kept(self._functions, self._check_new(X), self._linear())
         return self._map(X, lambda values: values)
 
     def _linear(self) -> Index | None:
@@ -248,6 +320,8 @@ class DictionaryInputs(Inputs):
         return self.basis
 
     def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        if is_elsewhere(X) or self.device is not None:
+            return self._arrive(X, y, **targets)
         if self.basis is None and is_operator(X):
             if 0 in X.shape:
                 raise ValueError(f"X has shape {X.shape}: expected at least one sample and one feature")
@@ -283,6 +357,8 @@ class DictionaryInputs(Inputs):
         return X, y
 
     def _check_new(self, X: Any) -> Any:
+        if is_elsewhere(X):
+            return check_new_array(X, self.n_features_in_)
         if self.basis is None and is_operator(X):
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X has {X.shape[1]} columns; the model was fitted on {self.n_features_in_}")
@@ -333,6 +409,8 @@ class KernelInputs(Inputs):
         return resolve_kernel(self.kernel, self.gamma, self.degree, self.coef0, X, weights)
 
     def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        if is_elsewhere(X) or self.device is not None:
+            return self._arrive(X, y, **targets)
         X, y = validate_data(self, X, y, dtype=np.float64, **targets)
         check_magnitude("X", X)
         if self._precomputed and X.shape[0] != X.shape[1]:
@@ -340,6 +418,8 @@ class KernelInputs(Inputs):
         return X, y
 
     def _check_new(self, X: Any) -> Any:
+        if is_elsewhere(X):
+            return check_new_array(X, self.n_features_in_)
         return validate_data(self, X, reset=False, dtype=np.float64)
 
     def _candidates(self, rows: Index) -> Index | None:

@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsebayes.basis import RBF, Basis, Callable, Laplacian, PolynomialKernel, Precomputed, Sigmoid
+from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.estimators.cluster import Cluster, variance_of_inputs
+from sparsebayes.estimators.devices import scale_elsewhere
 from sparsebayes.estimators.validation import check_positive, choose
 
 Array = NDArray[np.float64]
@@ -34,6 +37,9 @@ def resolve_gamma(gamma: Any, X: Array, weights: Array) -> float:
     if isinstance(gamma, str):
         if choose("gamma", gamma, ("scale", "auto", *LEARNED)) == "auto":
             return 1.0 / X.shape[1]
+        if is_elsewhere(X) or isinstance(X, Cluster):
+            variance = variance_of_inputs(X) if isinstance(X, Cluster) else scale_elsewhere(X, weights)
+            return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
         # Variance of all entries, each row as often as its weight says.
         mean = np.average(X, axis=0, weights=weights).mean()
         variance = float(np.average((X - mean) ** 2, axis=0, weights=weights).mean())

@@ -78,7 +78,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _Solved:
+class Solved:
     """One problem solved, of one target or of several that share their support."""
 
     dictionary: Dictionary
@@ -130,7 +130,7 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
     task.leave([one.result for one in solved])
     task.close([one.result.status for one in solved])
     warn_unconverged([one.result.status for one in solved])
-    return _collect(task, solved)
+    return collect(task, solved)
 
 
 def _fit_kernel(task: Task, dictionary: Dictionary, groups: list[_Group]) -> RegressionFit:
@@ -149,9 +149,9 @@ def _fit_kernel(task: Task, dictionary: Dictionary, groups: list[_Group]) -> Reg
     learned = learn_kernel(task, dictionary, make, settings)
     warn_unconverged([result.status for result in learned.results])
     solved = [
-        _Solved(learned.dictionary, result, group.scale) for result, group in zip(learned.results, groups, strict=True)
+        Solved(learned.dictionary, result, group.scale) for result, group in zip(learned.results, groups, strict=True)
     ]
-    return replace(_collect(task, solved), kernel=learned.kernel, parameters=learned.parameters)
+    return replace(collect(task, solved), kernel=learned.kernel, parameters=learned.parameters)
 
 
 def _pose(
@@ -184,7 +184,7 @@ def _solve(
     warm: Warm | None,
     robust: type[OutlierMixture] | type[StudentT] | None,
     number: int,
-) -> _Solved:
+) -> Solved:
     """Run the solver on one problem; the dictionary comes back with the functions generated on the way."""
     generate, t = task.solver.candidates, group.t
     growing = generate is not None or task.solver.split_merge
@@ -204,7 +204,7 @@ def _solve(
     problem = _pose(task, dictionary, eligible, t)
     if robust is None:
         result = run_guarded(problem, task.solver, settings, task.generator())
-        return _Solved(current, result, group.scale)
+        return Solved(current, result, group.scale)
     if growing:
         raise ValueError("candidates, split_merge: functions are generated with likelihood='gaussian' only")
     found = run_robust(problem, robust, task.solver, settings, task.generator())
@@ -213,10 +213,11 @@ def _solve(
     certificate = replace(
         certificate, log_evidence=certificate.log_evidence + shift, objective=certificate.objective + shift
     )
-    return _Solved(dictionary, replace(found.result, certificate=certificate), group.scale, found.noise)
+    return Solved(dictionary, replace(found.result, certificate=certificate), group.scale, found.noise)
 
 
-def _collect(task: Task, solved: list[_Solved]) -> RegressionFit:
+def collect(task: Task, solved: list[Solved]) -> RegressionFit:
+    """Results of the targets over the union of what they kept."""
     n = float(np.sum(task.weights))
     dictionary = max((one.dictionary for one in solved), key=lambda d: d.n_candidates)
     kept = dictionary.keep({i for one in solved for i in one.result.active.indices}, task.X.shape[1])
@@ -233,7 +234,7 @@ def _collect(task: Task, solved: list[_Solved]) -> RegressionFit:
     )
 
 
-def _target_fits(solved: _Solved, kept: Kept) -> list[TargetFit]:
+def _target_fits(solved: Solved, kept: Kept) -> list[TargetFit]:
     active, noise = solved.result.active, solved.noise
     where, order = kept.order(active.indices)
     support = Support.of(active).take(order)

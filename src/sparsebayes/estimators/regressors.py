@@ -10,6 +10,9 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.basis import Basis
+from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.estimators import cluster_fits
+from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import KernelInputs
@@ -48,19 +51,34 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         """
         self._forget()
         choose("likelihood", self.likelihood, LIKELIHOODS)
+        if is_dask(X):
+            return self._fit_cluster(X, y, sample_weight)
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True)
         with one_thread(), self._watch() as progress:
             task, dictionary, y, rows = self._prepare(X, np.asarray(y, np.float64), sample_weight, progress=progress)
             matrix = y.reshape(len(y), -1)
             check_magnitude("y", matrix)
             noise = check_noise(self.noise_variance, matrix.shape[1])
-            check_relative_noise(noise, mean_square(matrix, task.weights))
+            if noise is not None:
+                check_relative_noise(noise, mean_square(matrix, task.weights))
             targets = Targets(matrix, noise, self.shared_support, self.likelihood)
             fit = (fit_counts if self.likelihood == "poisson" else fit_regression)(task, targets, dictionary)
         self._store(fit, single=y.ndim == 1)
         self._store_rows(fit, task, matrix, rows, X.shape[0])
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         self._store_kernel(fit.kernel, fit.parameters)
+        return self
+
+    def _fit_cluster(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit data in partitions: a few passes of exact sums, and the search on this side."""
+        if self.likelihood != "gaussian":
+            raise ValueError(f"likelihood={self.likelihood!r}: Dask collections are fitted with 'gaussian' only")
+        with self._watch() as progress:
+            cluster, task, dictionary = self._gather(X, y, sample_weight, progress, numeric=True)
+            fit = cluster_fits.fit_regression(cluster, task, dictionary, check_noise(self.noise_variance, 1))
+        self._store(fit, single=True)
+        self._training = self._kernel = self._scores = self._score_counts = None
+        self._store_relevance(fit.dictionary, fit.kept.relevance, np.arange(cluster.n_rows))
         return self
 
     def _store(self, fit: RegressionFit, *, single: bool) -> None:
@@ -84,7 +102,8 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
     def _store_rows(self, fit: RegressionFit, task: Task, y: Array, rows: NDArray[np.intp], n_rows: int) -> None:
         """What error bars and outliers need of the training rows."""
         self._training = self._kernel = self._scores = self._score_counts = None
-        if self.likelihood == "poisson":
+        # Rows on a device stay there: conformal error bars are then learned by calibrate().
+        if self.likelihood == "poisson" or is_elsewhere(task.X):
             return
         relative = [target.noise.weights if target.noise else np.ones(len(y)) for target in fit.targets]
         values = fit.dictionary.design.columns(fit.kept.columns)
@@ -187,6 +206,7 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
         n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        device: str | None = None,
     ) -> None:
         self.basis = basis
         self.fit_intercept = fit_intercept
@@ -203,6 +223,7 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device
 
     def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn which functions stay, their weights and the noise.
@@ -263,6 +284,7 @@ class RVR(KernelInputs, _Regressor):
         n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        device: str | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -282,3 +304,4 @@ class RVR(KernelInputs, _Regressor):
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device

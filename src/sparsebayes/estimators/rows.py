@@ -22,7 +22,7 @@ def row_blocks(n: int, size: int = _ROWS) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-def map_rows(work: Callable[[Any], Array], X: Any) -> Array:
+def map_rows(work: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
     """Return ``work(X)``, one row of output per row of X, computed in blocks where X is a large array.
 
     Parameters
@@ -36,7 +36,7 @@ def map_rows(work: Callable[[Any], Array], X: Any) -> Array:
         return work(X)
     first, *others = row_blocks(X.shape[0])
     head = work(X[first])
-    result = np.empty((X.shape[0], *head.shape[1:]))
+    result = np.empty((X.shape[0], *head.shape[1:]), dtype=head.dtype)
     result[first] = head
 
     def fill(block: slice) -> None:

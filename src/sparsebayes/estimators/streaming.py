@@ -170,7 +170,8 @@ class ChunkedRegression(DictionaryInputs):
         mean = np.zeros(len(rows.shift)) if dictionary.bias is None else rows.mean(dictionary.bias)
         centred = rows.targets if dictionary.bias is None else rows.targets - np.outer(rows.functions[:, -1], mean)
         noise = check_noise(self.noise_variance, centred.shape[1])
-        check_relative_noise(noise, np.sum(centred**2, axis=0) / rows.total)
+        if noise is not None:
+            check_relative_noise(noise, np.sum(centred**2, axis=0) / rows.total)
         targets = Targets(scale * centred, noise, self.shared_support, offset=rows.shift + mean)
         task = Task(
             np.empty((0, self.n_features_in_)),

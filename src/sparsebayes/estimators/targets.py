@@ -11,10 +11,13 @@ from sparsebayes.inference import Certificate, Record
 
 Array = NDArray[np.float64]
 
+# Relative size of the rounding error of a centred target.
+_ROUNDING = 4.0 * np.finfo(float).eps
+
 
 def rounding_level(y: Array) -> Array:
     """What is left of a constant target after centring is below this: rounding error."""
-    return 4.0 * np.finfo(float).eps * np.max(np.abs(y), axis=0)
+    return _ROUNDING * np.max(np.abs(y), axis=0)
 
 
 def mean_square(y: Array, weights: Array) -> Array:
@@ -44,11 +47,25 @@ class TargetScale:
         offset = np.average(y, axis=0, weights=weights) if centre else np.zeros(y.shape[1])
         residual = y - offset
         largest = np.max(np.abs(residual), axis=0)
-        rounding = rounding_level(y)
-        largest = np.where(largest <= rounding, 0.0, largest)
         unit = np.where(largest > 0.0, largest, 1.0)
         rms = unit * np.sqrt(np.average((residual / unit) ** 2, axis=0, weights=weights))
-        scale = np.where(largest > 0.0, rms, np.maximum(rounding, np.finfo(float).tiny ** 0.25))
+        magnitude = np.max(np.abs(y), axis=0)
+        return cls.from_measures(offset, magnitude, largest, rms, fixed_noise=fixed_noise, shared=shared)
+
+    @classmethod
+    def from_measures(
+        cls,
+        offset: Array,
+        magnitude: Array,
+        largest: Array,
+        rms: Array,
+        *,
+        fixed_noise: Array | None = None,
+        shared: bool = False,
+    ) -> TargetScale:
+        """The map from what was measured: largest magnitudes, of the targets and about the offset, and their spread."""
+        rounding = _ROUNDING * magnitude
+        scale = np.where(largest > rounding, rms, np.maximum(rounding, np.finfo(float).tiny ** 0.25))
         if not shared:
             scale = np.exp2(np.round(np.log2(scale)))
         elif fixed_noise is not None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from sparsebayes.basis import Basis, Kernel
+from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.inputs import Inputs
 from sparsebayes.estimators.validation import check_weights, choose
 from sparsebayes.posterior import (
@@ -68,11 +71,29 @@ class ErrorBars(Inputs):
         std : ndarray of the same shape, only with ``return_std=True``
         """
         choose("uncertainty", uncertainty, UNCERTAINTIES)
+        check_is_fitted(self)
+        width = None if self._single else len(self._posteriors)
         if not return_std:
-            posteriors = getattr(self, "_posteriors", [])
-            return self._shaped(list(self._map(X, lambda v: np.column_stack([p.predict(v) for p in posteriors])).T))
-        values = self._values(X)
-        mean = self._shaped([posterior.predict(values) for posterior in self._posteriors])
+            return self._map(X, self._means, width)
+        if not (is_dask(X) or is_elsewhere(X)):
+            return self._predict(self._values(X), X, uncertainty)
+        if uncertainty == "augmented":
+            raise ValueError("uncertainty='augmented' needs the training rows here; pass X as a NumPy array")
+        if is_dask(X):
+            both = [self._map(X, partial(self._one, uncertainty=uncertainty, which=k), width) for k in (0, 1)]
+            return both[0], both[1]
+        return self._map(X, lambda values: self._predict(values, X, uncertainty), width)
+
+    def _one(self, values: Array, uncertainty: str, which: int) -> Array:
+        """Mean or standard deviation."""
+        return self._predict(values, None, uncertainty)[which]
+
+    def _means(self, values: Array) -> Array:
+        return self._shaped([posterior.predict(values) for posterior in self._posteriors])
+
+    def _predict(self, values: Array, X: Any, uncertainty: str) -> tuple[Array, Array]:
+        """Means and standard deviations from the values of the kept functions."""
+        mean = self._means(values)
         if uncertainty == "conformal":
             quantiles = self._quantiles(_COVERAGE) / norm.ppf(0.5 + 0.5 * _COVERAGE)
             bars = [q * p.standard_deviation(values) for q, p in zip(quantiles, self._gaussian(), strict=True)]

@@ -97,10 +97,8 @@ def _as_numbers(name: str, value: Any, expected: str) -> Array:
         raise ValueError(f"{name}={value!r}: expected {expected}") from None
 
 
-def check_relative_noise(noise_variance: Array | None, mean_square: Array) -> None:
+def check_relative_noise(noise_variance: Array, mean_square: Array) -> None:
     """Refuse a fixed noise so far from the targets' variance that double precision cannot hold both."""
-    if noise_variance is None:
-        return
     ratio = noise_variance / np.where(mean_square > 0.0, mean_square, noise_variance)
     if np.any((ratio < 1e-20) | (ratio > 1e20)):
         raise ValueError(
@@ -112,7 +110,11 @@ def check_relative_noise(noise_variance: Array | None, mean_square: Array) -> No
 def check_magnitude(name: str, values: Array) -> None:
     """Refuse numbers whose powers are not representable."""
     # Without an array of absolute values, which would be a copy of the whole.
-    largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+    check_largest(name, max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0))))
+
+
+def check_largest(name: str, largest: float) -> None:
+    """Refuse a largest magnitude whose powers are not representable."""
     limit = 10.0 ** _DECADES[name]
     if largest > limit or 0.0 < largest < 1.0 / limit:
         raise ValueError(

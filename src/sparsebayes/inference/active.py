@@ -100,7 +100,8 @@ class ActiveSet(Factors, Active):
         """Independent copy on the same problem."""
         twin = copy.copy(self)
         for name in ("alpha", "_U", "_C", "R", "z", "_residual", "mean", "covariance", "S", "Q"):
-            setattr(twin, name, getattr(self, name).copy(order="K"))
+            held = getattr(self, name)
+            setattr(twin, name, None if held is None else held.copy(order="K"))
         twin.indices = list(self.indices)
         return twin
 
@@ -146,7 +147,7 @@ class ActiveSet(Factors, Active):
         """Statistics of all M functions."""
         alpha = np.full(self.problem.n_functions, np.inf)
         s = np.maximum(self.S, 0.0)
-        q2 = np.mean(self.Q**2, axis=1)
+        q2 = np.einsum("mt,mt->m", self.Q, self.Q) / self.Q.shape[1]
         movable = self.problem.eligible & (s > _RESOLVED * self.beta * self.problem.sqnorms)
         if self.size:
             alpha[self.indices] = self.alpha
@@ -154,13 +155,17 @@ class ActiveSet(Factors, Active):
             movable[self.indices] = True
         return Statistics(alpha, s, q2, movable)
 
-    def statistics_outside(self) -> Statistics:
-        """Statistics of all functions of the problem of which the present one is a part."""
-        parent = self.problem.parent
-        if parent is None:
-            return self.statistics()
-        whole = ActiveSet.from_model(parent, self.problem.lift(self.indices), self.alpha, self.beta)
-        return whole.statistics()
+    def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
+        """Functions of the problem of which the present one is a part that gain most, and what each would gain."""
+        parent, part = self.problem.parent, self.problem
+        columns = part.columns(np.array(self.indices, dtype=np.intp))
+        residual = self.beta * (part.target - columns @ self.mean)
+        basis = self.beta * (self.U @ (self.R @ self.posterior().root))
+        scale = parent.row_scale[:, None]
+        found = parent.ranking.best(scale * residual, scale * basis, self.beta, part.members, count)
+        out = np.full(len(found.s), np.inf)
+        _, gain = best_moves(out, found.s, found.q2, parent.n_targets, parent.inclusion_cost)
+        return found.numbers, gain
 
     def cross(self) -> Array:
         r""":math:`\beta\boldsymbol\Phi^\top\mathbf W\boldsymbol\Phi_a\boldsymbol\Sigma`, (M, a); see ``moves.py``."""
@@ -180,13 +185,25 @@ class ActiveSet(Factors, Active):
         post = self.posterior() if post is None else post
         self.mean, self.covariance = post.mean.copy(), post.covariance.copy()
         self._evidence: float | None = self.evidence(post)
-        projected = (self.beta * (self.R @ post.root)).T @ self.C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
-        self.S = self.beta * self.problem.sqnorms - np.einsum("am,am->m", projected, projected)
+        mixing = self.beta * (self.R @ post.root)
+        if self._C is None:
+            self._score(mixing)
+        else:
+            projected = mixing.T @ self.C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
+            self.S = self.beta * self.problem.sqnorms - np.einsum("am,am->m", projected, projected)
+            self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
         if self.fragile:
             self._refine()
-        else:
-            self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
         self.updates = 0
+
+    def _score(self, mixing: Array) -> None:
+        """S and Q of all functions where C is not held: two numbers come back for each, and not u."""
+        if not self.size:
+            self.S, self.Q = self.beta * self.problem.sqnorms, self.beta * self.problem.projection
+            return
+        explained, squares = self.problem.project(self.U @ (self.R @ self.mean), self.U @ mixing)
+        self.S = self.beta * self.problem.sqnorms - squares
+        self.Q = self.beta * (self.problem.projection - explained)
 
     def doubtful(self, i: int) -> bool:
         """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
@@ -233,7 +250,7 @@ class ActiveSet(Factors, Active):
         u = len(self.R)
         self._reserve(u)
         self._U[:, :u] = basis
-        self._C[:u] = self.problem.correlate(basis).T
+        self._C = None
         self.z = basis.T @ self.problem.target
         self._residual = self.problem.target - basis @ self.z
         self.refresh()
@@ -265,7 +282,7 @@ class ActiveSet(Factors, Active):
         outside = inner - R @ spread  # e_i in the old basis; its part along the new direction is ρ
         correlation = beta * (C.T @ outside)  # β φ_mᵀ e_i
         if rho > 0.0:
-            correlation += beta * rho * self._C[len(R)]
+            correlation += beta * rho * self._correlations()[len(R)]
         grown = np.empty((self.size, self.size))
         grown[:-1, :-1] = self.covariance + sigma_i * spread[:, None] * spread  # T&F eq. 28
         grown[:-1, -1] = grown[-1, :-1] = -sigma_i * spread
@@ -358,9 +375,9 @@ class ActiveSet(Factors, Active):
 
     def extend(self, problem: Problem) -> None:
         """Continue on a larger dictionary whose first functions are the present ones."""
-        old = self.problem.n_functions
-        grown = np.zeros((len(self._C), problem.n_functions))
-        grown[:, :old] = self._C
+        held, old = self._correlations(), self.problem.n_functions
+        grown = np.zeros((len(held), problem.n_functions))
+        grown[:, :old] = held
         self._C, self.problem = grown, problem
         self.C[:, old:] = self.U.T @ problem.columns(np.arange(old, problem.n_functions))
         if self.fragile:

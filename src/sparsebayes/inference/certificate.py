@@ -100,23 +100,23 @@ def certify(
     rounding = promised & (scores.gain == 0.0)
     inside = scores.in_model
     log_evidence = active.evidence()
-    theta = np.where(
-        found.movable & ~inside & ~rounding, found.q2 / np.where(found.s > 0.0, found.s, 1.0) - 1.0, -np.inf
-    )
+    out = np.flatnonzero(found.movable & ~inside & ~rounding)
+    theta = found.q2[out] / np.where(found.s[out] > 0.0, found.s[out], 1.0) - 1.0
     excluded = int(np.argmax(theta)) if np.any(np.isfinite(theta)) else -1
+    members = np.flatnonzero(inside)
     with np.errstate(invalid="ignore", divide="ignore"):
-        shift = np.where(inside, np.abs(np.log(scores.best) - np.log(scores.alpha)), -1.0)
+        shift = np.abs(np.log(scores.best[members]) - np.log(scores.alpha[members]))
     kept = int(np.argmax(shift)) if active.size else -1
     gradient, noise_gain, degenerate = _noise(active, hyperpriors) if learn_noise else (0.0, 0.0, False)
     return Certificate(
         log_evidence=log_evidence,
         objective=log_evidence + active.log_prior() + hyperpriors.log_prior(active, noise=learn_noise),
         excluded_theta=float(theta[excluded]) if excluded >= 0 else -1.0,
-        excluded_function=excluded,
+        excluded_function=int(out[excluded]) if excluded >= 0 else -1,
         excluded_gain=float(np.max(scores.gain[~inside], initial=0.0)),
         kept_log_alpha=float(shift[kept]) if active.size else 0.0,
-        kept_function=kept,
-        kept_gain=float(np.max(scores.gain[inside], initial=0.0)),
+        kept_function=int(members[kept]) if active.size else -1,
+        kept_gain=float(np.max(scores.gain[members], initial=0.0)),
         noise_gradient=gradient,
         noise_gain=noise_gain,
         condition_number=active.condition_number(),

@@ -86,7 +86,14 @@ def best_moves(alpha: Array, s: Array, q2: Array, n_targets: int, cost: float = 
 
     A function that brings less than it costs is best left out.
     """
+    # Nothing becomes of a function that is out and has no reason to enter, which are nearly all of a large dictionary.
+    moving = np.flatnonzero((q2 > s) | np.isfinite(alpha))
+    best, gain = np.full(len(alpha), np.inf), np.zeros(len(alpha))
+    best[moving], gain[moving] = _moves(alpha[moving], s[moving], q2[moving], n_targets, cost)
+    return best, gain
 
+
+def _moves(alpha: Array, s: Array, q2: Array, n_targets: int, cost: float) -> tuple[Array, Array]:
     def worth(alpha: Array) -> Array:
         return n_targets * contribution(alpha, s, q2) - np.where(np.isfinite(alpha), cost, 0.0)
 

@@ -40,7 +40,7 @@ class Factors:
         self.alpha = np.zeros(0)
         rows, targets = problem.target.shape
         self._U = np.zeros((rows, 8), order="F")
-        self._C = np.zeros((8, problem.n_functions))
+        self._C: Array | None = None
         self.R = np.zeros((0, 0))
         self.z = np.zeros((0, targets))
         self._residual = problem.target.copy()
@@ -53,8 +53,15 @@ class Factors:
 
     @property
     def C(self) -> Array:
-        """Correlations of the dictionary with that basis, (u, M)."""
-        return self._C[: len(self.R)]
+        """Correlations of the dictionary with that basis, (u, M), made when a move first needs them."""
+        return self._correlations()[: len(self.R)]
+
+    def _correlations(self) -> Array:
+        """Storage of C."""
+        if self._C is None:
+            self._C = np.zeros((self._U.shape[1], self.problem.n_functions))
+            self._C[: len(self.R)] = self.problem.correlate(self.U).T
+        return self._C
 
     @property
     def rest(self) -> float:
@@ -79,7 +86,8 @@ class Factors:
         self._reserve(u + 1)
         self._U[:, u] = phi / rho
         new = self._U[:, u : u + 1]
-        self._C[u] = self.problem.correlate(new)[:, 0]
+        if self._C is not None:
+            self._C[u] = self.problem.correlate(new)[:, 0]
         grown = np.zeros((u + 1, len(self.indices)))
         grown[:u, :-1] = self.R
         grown[:u, -1], grown[u, -1] = inner, rho
@@ -108,7 +116,7 @@ class Factors:
         u = len(self.R)
         self._reserve(len(R))
         self._U[:, u : len(R)] = fresh
-        self._C[u : len(R)] = self.problem.correlate(fresh).T
+        self._correlations()[u : len(R)] = self.problem.correlate(fresh).T
         self._residual -= fresh @ z[u:]
         self.R, self.z = R, z
         self.indices += functions
@@ -122,7 +130,8 @@ class Factors:
         q, r = np.linalg.qr(self.R[:, keep], mode="complete")
         z = q.T @ self.z
         self._residual += self.U @ (q[:, b:] @ z[b:])
-        self._C[:b] = q[:, :b].T @ self._C[:u]
+        if self._C is not None:
+            self._C[:b] = q[:, :b].T @ self._C[:u]
         self._U[:, :b] = self.U @ q[:, :b]
         self.R, self.z = r[:b], z[:b]
         self.indices = [self.indices[k] for k in keep]
@@ -135,6 +144,9 @@ class Factors:
             return
         enlarged = max(size, 2 * capacity)
         U = np.zeros((self._U.shape[0], enlarged), order="F")
-        C = np.zeros((enlarged, self._C.shape[1]))
-        U[:, :capacity], C[:capacity] = self._U, self._C
-        self._U, self._C = U, C
+        U[:, :capacity] = self._U
+        self._U = U
+        if self._C is not None:
+            C = np.zeros((enlarged, self._C.shape[1]))
+            C[:capacity] = self._C
+            self._C = C

@@ -87,9 +87,9 @@ class Active(ABC):
     def statistics(self) -> Statistics:
         """Statistics of all functions."""
 
-    def statistics_outside(self) -> Statistics:
-        """Statistics of all functions of the problem of which the present one is a part."""
-        return self.statistics()
+    def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
+        """Columns outside the part of the dictionary that is searched that gain most, and what each would gain."""
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
 
     def extend(self, problem: Any) -> None:
         """Continue on a larger dictionary whose first columns are the present ones."""

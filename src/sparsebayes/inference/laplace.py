@@ -14,15 +14,16 @@ A function of a problem with K outputs is a pair (column m, output k), numbered 
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.inference.evidence import Array, Statistics, leave_one_out
+from sparsebayes.inference.evidence import Array, Statistics, best_moves, leave_one_out
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import cholesky, inverse_upper, solve_cholesky
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode, mode_at
-from sparsebayes.inference.screening import Directions, Measured
+from sparsebayes.inference.screening import Measured
 from sparsebayes.inference.small import alpha_hessian
 
 _RESOLVED = 1e-14
@@ -43,6 +44,9 @@ _POLISHED = 40
 _POLISHING_STEPS = 12
 _DIFFERENCE = 1e-5
 _STATIONARY = 1e-10
+# A function whose weight the data determine to a smaller part than this is zero: whether a sweep left it or a deletion
+# took it is rounding.
+_IDLE = 1e-8
 _ROUNDING = 1e-12
 # A Jacobian serves as long as every step with it makes the gradient this many times smaller.
 _CONTRACTION = 10.0
@@ -65,7 +69,7 @@ class LaplaceActive(Active):
         self.problem = problem
         self.beta = 1.0
         self.alpha = np.zeros(0)
-        self._columns = ActiveColumns(problem, [])
+        self._columns = problem.active([])
         self._commit(self._columns, self.alpha, find_mode(self._columns, self.alpha, np.zeros(0)))
 
     @classmethod
@@ -74,7 +78,7 @@ class LaplaceActive(Active):
     ) -> LaplaceActive:
         """Posterior of a given model, computed from nothing but the data; its mode where that is known already."""
         active = cls(problem)
-        columns = ActiveColumns(problem, indices)
+        columns = problem.active(indices)
         mode = find_mode(columns, alpha, np.zeros(len(alpha))) if mean is None else mode_at(columns, alpha, mean)
         active._commit(columns, alpha.copy(), mode)
         return active
@@ -89,8 +93,10 @@ class LaplaceActive(Active):
         while problem.parent is not None:
             problem, indices = problem.parent, problem.lift(indices)
         active = LaplaceActive(problem)
-        columns = ActiveColumns(problem, indices)
+        columns = problem.active(indices)
         active._commit(columns, self.alpha, find_mode(columns, self.alpha, self.mean))
+        stays = active.well_determined > _IDLE
+        active = active if np.all(stays) else active.restricted(stays)
         active._polish()
         return active
 
@@ -133,7 +139,7 @@ class LaplaceActive(Active):
     def _at(self, log_alpha: Array) -> LaplaceActive:
         """The same functions with other precisions."""
         other, alpha = self.copy(), np.exp(log_alpha)
-        other._commit(self._columns, alpha, find_mode(self._columns, alpha, self.mean, self._mode.rows))
+        other._commit(self._columns, alpha, find_mode(self._columns, alpha, self.mean, self._mode.point))
         return other
 
     def copy(self) -> LaplaceActive:
@@ -164,32 +170,24 @@ class LaplaceActive(Active):
     def statistics(self) -> Statistics:
         """Statistics of all functions at the mode, computed once for every model."""
         if self._statistics is None:
-            problem, directions = self.problem, self._directions()
-            if problem.stand_in is None or problem.design is problem.stand_in:
-                found = directions.measure(problem.design)
-            elif problem.parent is not None:
-                found = directions.measure(problem.stand_in)
-            else:
-                outside = problem.eligible
-                outside[self.indices] = False
-                found = directions.screen(problem.design, problem.stand_in, outside)
-            self._statistics = self._combine(problem, found, self.indices)
+            outside = self.problem.eligible
+            outside[self.indices] = False
+            found = self._columns.screen(self._mode.point, self._change, self._root, self._bend, outside)
+            self._statistics = self._combine(self.problem, found, self.indices)
         return self._statistics
 
-    def statistics_outside(self) -> Statistics:
-        """Statistics of all functions of the problem of which the present one is a part."""
+    def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
+        """Columns of the problem of which the present one is a part that gain most, and what each would gain."""
         parent = self.problem.parent
-        if parent is None:
-            return self.statistics()
-        found = self._directions().measure(parent.design if parent.stand_in is None else parent.stand_in)
-        return self._combine(parent, found, self.problem.lift(self.indices))
-
-    def _directions(self) -> Directions:
-        """What functions are multiplied with, for T&F eqs 24-25 at the mode."""
-        rows = self._mode.rows
-        half = self._columns.weigh(rows.curvature, self._root)
-        along = self._change - (half @ (self._root.T @ self._bend)).T
-        return Directions(rows.gradient, along, rows.curvature.diagonal, half)
+        design = parent.design if parent.stand_in is None else parent.stand_in
+        measured = self._columns.measure(parent, design, self._mode.point, self._change, self._root, self._bend)
+        found = self._combine(parent, measured, self.problem.lift(self.indices))
+        _, gain = best_moves(found.alpha, found.s, found.q2, 1, parent.inclusion_cost)
+        by_column = np.max(np.where(found.movable, gain, 0.0).reshape(parent.n_outputs, -1), axis=0)
+        by_column[self.problem.members] = 0.0
+        gaining = np.flatnonzero(by_column > 0.0)
+        best = gaining[np.argsort(-by_column[gaining], kind="stable")][:count]
+        return best, by_column[best]
 
     def _combine(self, problem: LaplaceProblem, found: Measured, indices: list[int]) -> Statistics:
         """Statistics of all functions of a problem, those in the model left out of it one at a time."""
@@ -225,7 +223,7 @@ class LaplaceActive(Active):
         slope = 0.5 * float(found.q2[i] - found.s[i])
         at_least += self.problem.inclusion_cost
         for factor in _WEAKER:
-            if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least, same_rows=True):
+            if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least, same_outputs=True):
                 return True
             if slope / (factor * alpha) <= at_least:
                 return False
@@ -235,14 +233,14 @@ class LaplaceActive(Active):
         """Add several functions at once, if that raises the objective."""
         start = np.append(self.mean, np.zeros(len(functions)))
         costs = len(functions) * self.problem.inclusion_cost
-        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start, costs, same_rows=True)
+        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start, costs, same_outputs=True)
 
     def reestimate(self, j: int, alpha: float) -> bool:
         """Give the j-th function another precision, or one nearer to its own if that does not help."""
         for fraction in (1.0, 0.5, 0.25, 0.1):
             trial = self.alpha.copy()
             trial[j] = self.alpha[j] ** (1.0 - fraction) * alpha**fraction
-            if self._try(self._columns, trial, self.mean, same_rows=True):
+            if self._try(self._columns, trial, self.mean, same_outputs=True):
                 return True
         return False
 
@@ -295,7 +293,7 @@ class LaplaceActive(Active):
             return inverse, True
         while part > _SHORTEST:
             alpha = np.exp(here + part * step)
-            mode = find_mode(columns, alpha, self.mean, self._mode.rows)
+            mode = find_mode(columns, alpha, self.mean, self._mode.point)
             rise = mode.evidence - self.evidence()
             if rise > 0.0:
                 self._commit(columns, alpha, mode)
@@ -327,7 +325,7 @@ class LaplaceActive(Active):
     def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
         """A copy with some of its functions only."""
         other, keep = self.copy(), np.flatnonzero(stays)
-        columns = ActiveColumns(self.problem, [self.indices[k] for k in keep], self._columns.values[:, keep])
+        columns = self._columns.keep(keep.tolist())
         other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self._without(stays)))
         return other
 
@@ -348,9 +346,9 @@ class LaplaceActive(Active):
         """Nothing drifts here: every accepted move was computed from the data."""
 
     def _try(
-        self, columns: ActiveColumns, alpha: Array, start: Array, at_least: float = 0.0, *, same_rows: bool = False
+        self, columns: ActiveColumns, alpha: Array, start: Array, at_least: float = 0.0, *, same_outputs: bool = False
     ) -> bool:
-        mode = find_mode(columns, alpha, start, self._mode.rows if same_rows else None)
+        mode = find_mode(columns, alpha, start, self._mode.point if same_outputs else None)
         if not mode.evidence > self._mode.evidence + at_least:
             return False
         self._commit(columns, alpha, mode)
@@ -359,14 +357,14 @@ class LaplaceActive(Active):
     def _commit(self, columns: ActiveColumns, alpha: Array, mode: Mode) -> None:
         self._columns, self.alpha, self._mode = columns, alpha, mode
         self._statistics: Statistics | None = None
-        self._known: tuple[Array, Array] | None = None
+        self._known: tuple[Any, Array] | None = None
         self.indices, self.mean = columns.indices, mode.mean
         self._root = inverse_upper(mode.factor)
         self.covariance = self._root @ self._root.T
 
     @property
-    def _change(self) -> Array:
-        r"""Derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the outputs, (N, K)."""
+    def _change(self) -> Any:
+        r"""Derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the outputs, wherever these are."""
         return self._derivatives()[0]
 
     @property
@@ -374,13 +372,10 @@ class LaplaceActive(Active):
         """The same with respect to the weights in the model."""
         return self._derivatives()[1]
 
-    def _derivatives(self) -> tuple[Array, Array]:
+    def _derivatives(self) -> tuple[Any, Array]:
         """Both of them, computed once for every model where they are needed."""
         if self._known is None:
-            rows = self._mode.rows
-            spread = self._columns.spread(self.covariance, rows.curvature)
-            change = self.problem.likelihood.curvature_change(rows.outputs, *spread)
-            self._known = change, self._columns.correlate(change)
+            self._known = self._columns.bend(self._mode.point, self.covariance)
         return self._known
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.evidence import Array, log_evidence
 from sparsebayes.inference.linalg import cholesky, log_det, solve_cholesky
+from sparsebayes.inference.points import Point, Rows, RowsPoint, Slopes
 from sparsebayes.inference.problem import Index
+from sparsebayes.inference.screening import Directions, Measured
 from sparsebayes.likelihood import Curvature, Likelihood
 
 _NEWTON_STEPS = 200
@@ -105,17 +108,25 @@ class LaplaceProblem:
         """The whole problem, its functions scored by the stand-in alone."""
         return replace(self, parent=self)
 
-    def _part(self, members: Index, values: Array) -> LaplaceProblem:
+    def _part(self, members: Index, values: Any) -> LaplaceProblem:
         bias = np.flatnonzero(members == self.bias)
         return replace(
             self,
-            design=DenseDesign(values),
+            design=self._held(values),
             candidates=self.candidates[members],
             bias=int(bias[0]) if len(bias) else None,
             stand_in=None,
             parent=self,
             members=members,
         )
+
+    def _held(self, values: Any) -> Design:
+        """The design of columns that were made."""
+        return DenseDesign(values)
+
+    def active(self, indices: list[int]) -> ActiveColumns:
+        """Columns of these functions, wherever the rows are."""
+        return ActiveColumns(self, indices)
 
     def lift(self, indices: list[int]) -> list[int]:
         """Numbers of functions in the parent problem."""
@@ -130,29 +141,6 @@ class LaplaceProblem:
         return columns, outputs
 
 
-class Rows:
-    """Outputs, and what the likelihood says there, each computed when it is first asked for."""
-
-    def __init__(self, likelihood: Likelihood, outputs: Array) -> None:
-        self._likelihood = likelihood
-        self.outputs = outputs
-
-    @cached_property
-    def fit(self) -> float:
-        """Log likelihood."""
-        return self._likelihood.log_likelihood(self.outputs)
-
-    @cached_property
-    def gradient(self) -> Array:
-        """Its gradient, (N, K)."""
-        return self._likelihood.gradient(self.outputs)
-
-    @cached_property
-    def curvature(self) -> Curvature:
-        """Its curvature."""
-        return self._likelihood.curvature(self.outputs)
-
-
 @dataclass(frozen=True)
 class Mode:
     """Mode of the posterior of the active weights, and the evidence there.
@@ -161,15 +149,15 @@ class Mode:
     """
 
     mean: Array
-    rows: Rows
+    point: Point
     precision: Array
     factor: Array
     evidence: float
 
     @property
-    def outputs(self) -> Array:
-        """Outputs of all rows, (N, K)."""
-        return self.rows.outputs
+    def outputs(self) -> Any:
+        """Outputs of all rows, (N, K), or whatever stands for them where the rows are elsewhere."""
+        return self.point.outputs
 
 
 class ActiveColumns:
@@ -194,10 +182,57 @@ class ActiveColumns:
         """The same functions under their numbers in a larger problem."""
         return ActiveColumns(problem, indices, self.values)
 
+    def keep(self, positions: list[int]) -> ActiveColumns:
+        """With some of the functions only."""
+        return ActiveColumns(self.problem, [self.indices[k] for k in positions], self.values[:, positions])
+
     def drop(self, j: int) -> ActiveColumns:
         """With the j-th function left out."""
-        keep = [k for k in range(len(self.indices)) if k != j]
-        return ActiveColumns(self.problem, [self.indices[k] for k in keep], self.values[:, keep])
+        return self.keep([k for k in range(len(self.indices)) if k != j])
+
+    def at(self, weights: Array, known: Point | None = None) -> Point:
+        """The likelihood at these weights; ``known`` is a point of the same outputs, where there is one."""
+        if known is not None and known.columns is self:
+            return known
+        rows = known.rows if isinstance(known, RowsPoint) else Rows(self.problem.likelihood, self.predict(weights))
+        return RowsPoint(self, rows)
+
+    def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
+        r"""Derivatives of :math:`\log|\boldsymbol\Sigma^{-1}|`, by the outputs and by the active weights."""
+        rows = _rows(point)
+        change = self.problem.likelihood.curvature_change(rows.outputs, *self.spread(covariance, rows.curvature))
+        return change, self.correlate(change)
+
+    def directions(self, point: Point, change: Any, root: Array, bend: Array) -> Directions:
+        """What functions are multiplied with, for T&F eqs 24-25."""
+        rows = _rows(point)
+        half = self.weigh(rows.curvature, root)
+        return Directions(rows.gradient, change - (half @ (root.T @ bend)).T, rows.curvature.diagonal, half)
+
+    def measure(
+        self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
+    ) -> Measured:
+        """Statistics of all functions of ``design``, by which those of ``problem`` are known: one pass over it."""
+        return self.directions(point, change, root, bend).measure(design)
+
+    def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
+        """Statistics of all functions of the problem, exact for all candidates that may matter."""
+        problem, directions = self.problem, self.directions(point, change, root, bend)
+        if problem.stand_in is None or problem.design is problem.stand_in:
+            return directions.measure(problem.design)
+        if problem.parent is not None:
+            return directions.measure(problem.stand_in)
+        return directions.screen(problem.design, problem.stand_in, candidates)
+
+    def slopes(self, weights: Array) -> Slopes:
+        """Norms of all functions in the curvature, and their products with the gradient and the active columns."""
+        problem, rows = self.problem, Rows(self.problem.likelihood, self.predict(weights))
+        outer = range(problem.n_outputs)
+        norms = np.concatenate([problem.design.sqnorms(rows.curvature.diagonal[:, k]) for k in outer])
+        quality = problem.design.correlate(rows.gradient).T.ravel()
+        weighed = self.weigh(rows.curvature, np.eye(len(self.indices)))
+        inner = np.concatenate([problem.design.correlate(weighed[k]) for k in outer])
+        return Slopes(norms, quality, inner)
 
     def predict(self, weights: Array) -> Array:
         """Outputs, (N, K)."""
@@ -255,7 +290,13 @@ class ActiveColumns:
         return (diagonal + v**2) * mixed - v * (self._share(curvature.shared) @ mixing)
 
 
-def find_mode(active: ActiveColumns, alpha: Array, start: Array, rows: Rows | None = None) -> Mode:
+def _rows(point: Point) -> Rows:
+    if not isinstance(point, RowsPoint):
+        raise TypeError(f"the rows are in memory and the point is a {type(point).__name__}")
+    return point.rows
+
+
+def find_mode(active: ActiveColumns, alpha: Array, start: Array, known: Point | None = None) -> Mode:
     """Damped Newton to the mode of the posterior (T&F eq. 10), from a warm start.
 
     The line search makes it converge from anywhere: the log posterior is strictly concave.
@@ -266,16 +307,16 @@ def find_mode(active: ActiveColumns, alpha: Array, start: Array, rows: Rows | No
         The functions in the model.
     alpha, start : ndarray of shape (a,)
         Their precisions, and weights to begin with.
-    rows : Rows, optional
-        The rows at the outputs of these weights, where they are known already.
+    known : Point, optional
+        A point with the outputs of these weights, where there is one.
     """
     # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
     enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
-    here = _Place.at(active, alpha, start, rows)
+    here = _Place.at(active, alpha, start, known)
     final = 0
     for _ in range(_NEWTON_STEPS if len(alpha) else 0):
-        gradient = active.correlate(here.rows.gradient) - alpha * here.weights
-        step = solve_cholesky(cholesky(_precision(active, here.rows, alpha)), gradient)
+        gradient = here.point.slope - alpha * here.weights
+        step = solve_cholesky(cholesky(_precision(here.point, alpha)), gradient)
         decrement = float(gradient @ step)
         # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
         final += decrement <= enough * max(1.0, abs(here.height))
@@ -285,39 +326,39 @@ def find_mode(active: ActiveColumns, alpha: Array, start: Array, rows: Rows | No
         here = there
         if final == last:
             break
-    return _mode(active, alpha, here)
+    return _mode(alpha, here)
 
 
 def mode_at(active: ActiveColumns, alpha: Array, weights: Array) -> Mode:
     """What there is at weights that are known to be the mode."""
-    return _mode(active, alpha, _Place.at(active, alpha, weights))
+    return _mode(alpha, _Place.at(active, alpha, weights))
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Weights, the rows there, and the log posterior up to a constant (T&F eq. 10)."""
+    """Weights, the likelihood there, and the log posterior up to a constant (T&F eq. 10)."""
 
     weights: Array
-    rows: Rows
+    point: Point
     height: float
 
     @classmethod
-    def at(cls, active: ActiveColumns, alpha: Array, weights: Array, rows: Rows | None = None) -> _Place:
-        rows = Rows(active.problem.likelihood, active.predict(weights)) if rows is None else rows
-        return cls(weights, rows, rows.fit - 0.5 * float(alpha @ weights**2))
+    def at(cls, active: ActiveColumns, alpha: Array, weights: Array, known: Point | None = None) -> _Place:
+        point = active.at(weights, known)
+        return cls(weights, point, point.fit - 0.5 * float(alpha @ weights**2))
 
 
-def _precision(active: ActiveColumns, rows: Rows, alpha: Array) -> Array:
-    precision = active.gram(rows.curvature)
+def _precision(point: Point, alpha: Array) -> Array:
+    precision = point.gram.copy()
     precision.flat[:: len(alpha) + 1] += alpha
     return precision
 
 
-def _mode(active: ActiveColumns, alpha: Array, place: _Place) -> Mode:
-    precision = _precision(active, place.rows, alpha)
+def _mode(alpha: Array, place: _Place) -> Mode:
+    precision = _precision(place.point, alpha)
     factor = cholesky(precision)
-    evidence = log_evidence(place.rows.fit, place.weights, alpha, log_det(factor))
-    return Mode(place.weights, place.rows, precision, factor, evidence)
+    evidence = log_evidence(place.point.fit, place.weights, alpha, log_det(factor))
+    return Mode(place.weights, place.point, precision, factor, evidence)
 
 
 def _climb(active: ActiveColumns, alpha: Array, here: _Place, step: Array, decrement: float) -> _Place | None:

@@ -27,7 +27,6 @@ from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array, best_alpha, contribution
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
-from sparsebayes.inference.mode import ActiveColumns
 from sparsebayes.inference.problem import GaussianProblem
 
 # Fraction of βφᵀWφ above which s has correct digits after a deletion.
@@ -67,17 +66,10 @@ class Linearised:
         """Of a regression model exactly; of another one at its mode."""
         if isinstance(active, ActiveSet):
             return cls(active, active.S, active.Q, active.cross(), active.beta * active.problem.sqnorms)
-        problem = active.problem
-        columns = ActiveColumns(problem, active.indices)
-        outputs = columns.predict(active.mean)
-        curvature = problem.likelihood.curvature(outputs)
-        outer = range(problem.n_outputs)
-        norms = np.concatenate([problem.design.sqnorms(curvature.diagonal[:, k]) for k in outer])
-        Q = problem.design.correlate(problem.likelihood.gradient(outputs)).T.ravel()
-        weighed = columns.weigh(curvature, np.eye(active.size))
-        inner = np.concatenate([problem.design.correlate(weighed[k]) for k in outer])
-        cross = inner @ active.covariance
-        return cls(active, norms - np.einsum("ma,ma->m", cross, inner), Q[:, None], cross, norms)
+        found = active.problem.active(active.indices).slopes(active.mean)
+        cross = found.inner @ active.covariance
+        s = found.norms - np.einsum("ma,ma->m", cross, found.inner)
+        return cls(active, s, found.quality[:, None], cross, found.norms)
 
     def without(self, out: list[int]) -> tuple[Array, Array]:
         """``s`` and mean ``q²`` of all functions once these are out of the model (T&F eqs 40, 41)."""

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.design import CompressedDesign, DenseDesign, Design, ScreenedDesign
+from sparsebayes.design import CompressedDesign, DenseDesign, Design, Native, Ranking, ScreenedDesign, rank
 from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.linalg import cholesky, inverse_upper
@@ -106,6 +106,15 @@ class Problem(Protocol):
         r""":math:`\boldsymbol\Phi^\top\mathbf W^{1/2}\mathbf V` for all M functions."""
         ...
 
+    def project(self, vectors: Array, basis: Array) -> tuple[Array, Array]:
+        r"""``correlate(vectors)``, and the sums of squares of ``correlate(basis)`` for all M functions."""
+        ...
+
+    @property
+    def ranking(self) -> Ranking:
+        """The order of the functions by what they promise."""
+        ...
+
 
 class GaussianProblem:
     """Gaussian targets with one noise level: :math:`\\mathbf B = \\mathbf W/\\sigma^2`.
@@ -168,8 +177,9 @@ class GaussianProblem:
         self._root = np.sqrt(weights)[:, None]
         self.target = self._root * targets
         self._sqnorms: Array | None = None
-        self._eligible: NDArray[np.bool_] | None = None
         self._projection: Array | None = None
+        self._eligible: NDArray[np.bool_] | None = None
+        self._ranking: Ranking | None = None
 
     @property
     def n_functions(self) -> int:
@@ -215,6 +225,13 @@ class GaussianProblem:
         return self._eligible
 
     @property
+    def ranking(self) -> Ranking:
+        """The order of the functions by what they promise."""
+        if self._ranking is None:
+            self._ranking = rank(self.design, self.sqnorms, self.eligible)
+        return self._ranking
+
+    @property
     def rows(self) -> Index:
         """Row on which each function is centred, -1 where there is none."""
         rows = np.full(self.n_functions, -1, dtype=np.intp)
@@ -240,6 +257,13 @@ class GaussianProblem:
         self._sqnorms, self._projection = norms, found[:, :k]
         return found[:, k:]
 
+    def project(self, vectors: Array, basis: Array) -> tuple[Array, Array]:
+        """Correlations of all functions with some vectors, and sums of squares of those with others."""
+        if self._sqnorms is not None:
+            return self.design.project(self._root * vectors, self._root * basis)
+        found, k = self.correlate(np.hstack([vectors, basis])), vectors.shape[1]
+        return found[:, :k], np.einsum("mp,mp->m", found[:, k:], found[:, k:])
+
     def _learn_moments(self) -> None:
         if self._sqnorms is None:
             self.correlate(np.zeros((len(self._root), 0)))
@@ -253,7 +277,7 @@ class GaussianProblem:
         return self._variant(weights, self.inclusion_cost, n_observations)
 
     def _variant(self, weights: Array, cost: float, n: float) -> GaussianProblem:
-        return GaussianProblem(
+        variant = GaussianProblem(
             self.design,
             self.targets,
             weights,
@@ -266,12 +290,14 @@ class GaussianProblem:
             self.offered,
             self.landmarks,
         )
+        variant.unexplained = self.unexplained
+        return variant
 
     # -- smaller problems with the same answer -------------------------------------------------------------
 
     def screened(self, below: Problem | None) -> GaussianProblem:
         """The same problem with the stand-in's products; ``below`` is the problem compressed by it, where known."""
-        if self.stand_in is None or self.design is self.stand_in:
+        if self.stand_in is None or self.design is self.stand_in or isinstance(self.stand_in, Native):
             return self
         exact = self.design.exact if isinstance(self.design, ScreenedDesign) else self.design
         variant = self.weighted(self.weights, self.n_effective)
@@ -332,7 +358,9 @@ class GaussianProblem:
         small = GaussianProblem(
             self.stand_in.with_rows(factor), targets, np.ones(len(factor)), self._candidates, self.bias
         )
-        small.parent, small.n_effective, small.inclusion_cost = self, self.n_effective, self.inclusion_cost
+        # Where the design is the compression itself nothing was lost, and there is nothing to go back to.
+        small.parent = None if self.design is self.stand_in else self
+        small.n_effective, small.inclusion_cost = self.n_effective, self.inclusion_cost
         small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
         return small
 

@@ -15,7 +15,6 @@ from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem, Index, Problem
-from sparsebayes.inference.scores import score
 
 # Entries of a dictionary from which on the search goes on in a working set.
 _LARGE = 1 << 21
@@ -57,11 +56,8 @@ def widen(active: Active, tol: float) -> bool:
     problem = active.problem
     if problem.parent is None or problem.members is None:
         return False
-    scores = score(active, active.statistics_outside())
-    gain = _by_column(scores.gain, problem.parent.design.shape[1])
-    gain[problem.members] = 0.0
-    best = np.argsort(-gain, kind="stable")[:_FRESH]
-    fresh = best[gain[best] > tol]
+    columns, gain = active.promising(_FRESH)
+    fresh = columns[gain > tol]
     if not len(fresh):
         return False
     # With a stand-in the whole dictionary is scored at the cost of a few hundred of its functions.

@@ -2,6 +2,7 @@
 
 from .bernoulli import Bernoulli
 from .categorical import Categorical
+from .device import ArrayBernoulli, ArrayCategorical, ArrayLikelihood
 from .gaussian import Gaussian
 from .poisson import Poisson
 from .protocol import Curvature, Likelihood
@@ -9,6 +10,9 @@ from .robust import ROBUST, OutlierMixture, RobustNoise, StudentT
 
 __all__ = [
     "ROBUST",
+    "ArrayBernoulli",
+    "ArrayCategorical",
+    "ArrayLikelihood",
     "Bernoulli",
     "Categorical",
     "Curvature",

@@ -1,0 +1,165 @@
+"""Fits on partitioned rows: exact sums from the workers, the search on this side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.basis import Functions
+from sparsebayes.basis.kernels import KernelFunctions
+from sparsebayes.design import DenseDesign, representatives
+from sparsebayes.estimators import classification, regression
+from sparsebayes.estimators.cluster import (
+    Cluster,
+    all_classes,
+    classes_of,
+    largest,
+    magnitudes,
+    target_spread,
+    target_sums,
+)
+from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.estimators.targets import TargetScale
+from sparsebayes.estimators.task import Task, warn_unconverged
+from sparsebayes.estimators.validation import check_largest
+from sparsebayes.inference.guard import run_guarded
+from sparsebayes.inference.partitions import (
+    Count,
+    Counted,
+    PartitionedProblem,
+    gram,
+    join_triangles,
+    problem_of,
+    triangle,
+    triangle_of,
+)
+from sparsebayes.inference.run import run
+from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
+
+Array = NDArray[np.float64]
+
+# With fewer rows than this for each function sums of products are not worth trying.
+_ROWS_A_FUNCTION = 4
+
+
+def dictionary_on(cluster: Cluster, functions: Functions, basis: Any, fit_intercept: bool) -> Dictionary:
+    """The dictionary of functions on rows that are elsewhere."""
+    m = len(functions)
+    bias = m if fit_intercept else None
+    return Dictionary(Counted(cluster.n_rows, m + fit_intercept), functions, basis, m, bias)
+
+
+def _eligible(functions: Functions, fit_intercept: bool, columns: Array | None) -> NDArray[np.bool_]:
+    """Functions that are not a copy of an earlier one: by their centres, or by their coordinates."""
+    if isinstance(functions, KernelFunctions):
+        first = np.zeros(len(functions) + fit_intercept, dtype=bool)
+        first[np.unique(functions.centres, axis=0, return_index=True)[1]] = True
+        first[len(functions) :] = True
+        return first
+    if columns is None:
+        return np.ones(len(functions) + fit_intercept, dtype=bool)
+    return representatives(DenseDesign(columns)) == np.arange(columns.shape[1])
+
+
+def fit_regression(
+    cluster: Cluster, task: Task, dictionary: Dictionary, noise: Array | None
+) -> regression.RegressionFit:
+    """Three passes over the rows for all that a Gaussian problem needs of them; the rest happens here."""
+    functions, n = dictionary.functions, cluster.n_rows
+    if functions is None:
+        raise TypeError("a fit on a cluster needs functions")
+    scale = _target_scale(cluster, task.fit_intercept)
+    held = _triangle(cluster, functions, task.fit_intercept, float(scale.offset[0]), float(scale.scale[0]))
+    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
+    if len(held) <= held.shape[1] - 1:  # fewer rows than functions: nothing is left over
+        held = np.vstack([held, np.zeros((1, held.shape[1]))])
+    distinct = _eligible(functions, task.fit_intercept, held[:, :-1])
+    dictionary = replace(dictionary, distinct=distinct)
+    problem = problem_of(held, n, distinct, bias)
+    fixed = None if noise is None else float(noise[0] / scale.scale[0] ** 2)
+    problem.inclusion_cost = task.rule(distinct).cost
+    result = run_guarded(problem, task.solver, task.settings(noise_variance=fixed), task.generator())
+    warn_unconverged([result.status])
+    return regression.collect(task, [regression.Solved(dictionary, result, scale)])
+
+
+def _triangle(cluster: Cluster, functions: Functions, *settings: Any) -> Array:
+    """The triangle of the functions and the targets on all rows: from sums of products where these hold the digits."""
+    if cluster.n_rows > _ROWS_A_FUNCTION * len(functions):
+        held = triangle_of(cluster.sum(gram, functions, *settings)[0])
+        if held is not None:
+            return held
+    return cluster.merge(triangle, join_triangles, functions, *settings)
+
+
+def _target_scale(cluster: Cluster, centre: bool) -> TargetScale:
+    """Offset and scale of the targets by the rule of ``TargetScale.of``, from sums."""
+    n = cluster.n_rows
+    offset = float(cluster.sum(target_sums)[0]) / n if centre else 0.0
+    of_inputs, of_targets, about = cluster.merge(magnitudes, largest, offset)
+    check_largest("X", of_inputs)
+    check_largest("y", of_targets)
+    square = float(cluster.sum(target_spread, offset)[0]) / n
+    return TargetScale.from_measures(
+        np.array([offset]), np.array([of_targets]), np.array([about]), np.array([np.sqrt(square)])
+    )
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The likelihood of a partition's labels; a plain object, so that it travels."""
+
+    classes: NDArray[Any]
+    against: int | None = None
+
+    def __call__(self, y: NDArray[Any]) -> Likelihood:
+        """Two classes by the logistic, one against the rest likewise, more by the softmax."""
+        labels, ones = np.searchsorted(self.classes, y), np.ones(len(y))
+        if self.against is not None:
+            return Bernoulli((labels == self.against).astype(np.float64), ones)
+        return Categorical(np.eye(len(self.classes))[labels], ones)
+
+
+def find_classes(cluster: Cluster) -> NDArray[Any]:
+    """The classes, at least two."""
+    classes = cluster.merge(classes_of, all_classes)
+    if len(classes) < 2:
+        raise ValueError(f"y has one class only ({classes[0]!r}): a classifier needs at least 2 classes")
+    return classes
+
+
+def fit_classification(
+    cluster: Cluster, task: Task, dictionary: Dictionary, classes: NDArray[Any], joint: bool
+) -> classification.ClassificationFit:
+    """The search of one machine, with one pass over the rows for every Newton step."""
+    functions, n = dictionary.functions, cluster.n_rows
+    if task.solver.candidates is not None or functions is None:
+        raise ValueError("candidates: functions are not generated on the way on a cluster; use a basis with centres")
+    m = dictionary.design.shape[1]
+    against: list[int | None] = [1] if len(classes) == 2 else [None] if joint else list(range(len(classes)))
+    distinct = _eligible(functions, task.fit_intercept, None)
+    dictionary = replace(dictionary, distinct=distinct)
+    n_outputs = len(classes) if joint and len(classes) > 2 else 1
+    rule = task.rule(np.tile(distinct, n_outputs))
+    results = []
+    for which in against:
+        problem = PartitionedProblem(
+            Counted(n, m),
+            Count(n, n_outputs),
+            distinct,
+            dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias,
+            inclusion_cost=rule.cost,
+            passes=cluster,
+            functions=functions,
+            make=Labels(classes, which),
+            numbers=np.arange(m, dtype=np.intp),
+        )
+        results.append(run(problem, task.solver, task.settings(), task.generator()))
+    warn_unconverged([result.status for result in results])
+    return classification.collect(task, dictionary, results, rule)
+
+
+__all__ = ["dictionary_on", "find_classes", "fit_classification", "fit_regression"]

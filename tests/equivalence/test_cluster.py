@@ -1,0 +1,163 @@
+"""Rows in partitions on two workers: the same model, whatever happens to the workers."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from test_places import CLOSE, classification, on_numpy, regression
+
+from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.basis import RBF
+from sparsebayes.estimators import cluster as clusters
+from sparsebayes.inference.partitions import gram, triangle_of
+
+da = pytest.importorskip("dask.array", reason="Dask is not installed")
+distributed = pytest.importorskip("dask.distributed", reason="dask.distributed is not installed")
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def split(array, parts=3):
+    return da.from_array(array, chunks=(-(-len(array) // parts), *array.shape[1:]))
+
+
+@pytest.mark.parametrize("k", range(10))
+def test_regression(client, k):
+    X, y = regression(k)
+    here, there = on_numpy(RVR, k), RVR().fit(split(X), split(y))
+    np.testing.assert_array_equal(there.relevance_, here.relevance_)
+    mean, std = there.predict(split(X), return_std=True)
+    assert isinstance(mean, da.Array)
+    expected, spread = here.predict(X, return_std=True)
+    np.testing.assert_allclose(mean.compute(), expected, rtol=0, atol=CLOSE * y.std())
+    np.testing.assert_allclose(std.compute(), spread, rtol=0, atol=CLOSE * y.std())
+
+
+# Without workers, so that ten problems take seconds; the partitions and sums are the same.
+@pytest.mark.parametrize("k", range(10))
+def test_classification(k):
+    X, y = classification(k)
+    with clusters._dask().config.set(scheduler="synchronous"):
+        here, there = on_numpy(RVC, k), RVC().fit(split(X, 2), split(y, 2))
+        np.testing.assert_array_equal(there.relevance_, here.relevance_)
+        found = there.predict_proba(split(X, 2)).compute()
+    np.testing.assert_allclose(found, here.predict_proba(X), rtol=0, atol=CLOSE)
+
+
+def test_classification_on_workers(client):
+    X, y = classification(0)
+    centres = X[:4]
+    here = SparseBayesClassifier(RBF(1.0, centres=centres)).fit(X, y)
+    there = SparseBayesClassifier(RBF(1.0, centres=centres)).fit(split(X), split(y))
+    np.testing.assert_array_equal(there.relevance_, here.relevance_)
+    np.testing.assert_allclose(there.predict_proba(split(X)).compute(), here.predict_proba(X), rtol=0, atol=CLOSE)
+    np.testing.assert_array_equal(there.predict(split(X)).compute(), here.predict(X))
+
+
+def test_a_killed_worker_costs_time_and_not_the_answer():
+    X, y = regression(3)
+    expected = SparseBayesRegressor(RBF(2.0, centres=X[:40])).fit(X, y)
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        victim = next(iter(client.run(os.getpid).values()))
+        begun = threading.Event()
+        once = threading.Lock()
+        original = clusters.Cluster.sum
+
+        def interrupted(self, *arguments):
+            if once.acquire(blocking=False):
+                os.kill(victim, signal.SIGKILL)
+                begun.set()
+            return original(self, *arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(clusters.Cluster, "sum", interrupted)
+            found = SparseBayesRegressor(RBF(2.0, centres=X[:40])).fit(split(X, 6), split(y, 6))
+        assert begun.is_set()
+    np.testing.assert_array_equal(found.relevance_, expected.relevance_)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=0, atol=CLOSE * y.std())
+
+
+def test_frames_and_parquet_folders(client, tmp_path):
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    X, y = regression(5)
+    table = pandas.DataFrame({**{f"x{j}": X[:, j] for j in range(X.shape[1])}, "target": y})
+    frame = frames.from_pandas(table, npartitions=3)
+    frame.to_parquet(str(tmp_path / "rows"))
+    here = on_numpy(RVR, 5)
+    for there in (RVR().fit(frame, "target"), RVR().fit(str(tmp_path / "rows"), "target")):
+        np.testing.assert_array_equal(there.relevance_, here.relevance_)
+    found = there.predict(frame.drop(columns="target")).compute()
+    np.testing.assert_allclose(found, here.predict(X), rtol=0, atol=CLOSE * y.std())
+
+
+def test_partitions_of_unknown_size(client):
+    X, y = regression(4)
+    keep = np.arange(len(X)) % 3 > 0
+    rows, mask = split(X), split(keep)
+    there = RVR().fit(rows[mask], split(y)[mask])
+    np.testing.assert_array_equal(there.relevance_, RVR().fit(X[keep], y[keep]).relevance_)
+
+
+def test_sums_of_products_where_they_hold_the_digits(client):
+    X, y = regression(3)
+    rows = clusters.Cluster.gather(split(X), split(y), True)
+    for width, enough in ((0.7, True), (20.0, False)):
+        basis = RBF(width, centres=X[:20])
+        sums = rows.sum(gram, basis.bind(X), True, 0.0, 1.0)[0]
+        assert (triangle_of(sums) is not None) == enough
+        here, there = SparseBayesRegressor(basis).fit(X, y), SparseBayesRegressor(basis).fit(split(X), split(y))
+        np.testing.assert_array_equal(there.relevance_, here.relevance_)
+        np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=CLOSE * y.std())
+
+
+def test_candidates_are_chosen_where_the_rows_are(client):
+    X, y = regression(3)
+    model = SparseBayesRegressor(RBF(2.0, centres=30)).fit(split(X), split(y))
+    assert model.score(X, y) > 0.5
+    np.testing.assert_allclose(
+        model.relevance_vectors_, np.array([X[np.all(c == X, axis=1)][0] for c in model.relevance_vectors_])
+    )
+
+
+def test_nan_in_a_partition_is_named(client):
+    X, y = regression(0)
+    X[60, 1] = np.nan
+    with pytest.raises(ValueError, match="partition 2 of X contains NaN"):
+        RVR().fit(split(X), split(y))
+
+
+def test_partitions_that_do_not_match_are_named(client):
+    X, y = regression(0)
+    with pytest.raises(ValueError, match="3 partitions and y has 2"):
+        RVR().fit(split(X), split(y, 2))
+    with pytest.raises(ValueError, match="partition 0 has 27 rows in X and 20 in y"):
+        RVR().fit(split(X), da.concatenate([da.from_array(y[:20]), da.from_array(y[20:60]), da.from_array(y[60:])]))
+
+
+def test_a_cluster_that_goes_away_is_said_to(client):
+    lost = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
+
+    def gone():
+        raise lost("task", "worker")
+
+    with pytest.raises(RuntimeError, match="cluster went away during the fit"):
+        clusters.compute([clusters._dask().delayed(gone)()])
+
+
+def test_mixed_collections_are_refused():
+    X, y = regression(0)
+    with pytest.raises(TypeError, match="y is of type ndarray"):
+        RVR().fit(split(X), y)
+    with pytest.raises(ValueError, match="sample_weight"):
+        RVR().fit(split(X), split(y), np.ones(len(y)))
