@@ -11,7 +11,8 @@ from test_places import CLOSE, classification, on_numpy, regression
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF
 from sparsebayes.estimators import cluster as clusters
-from sparsebayes.inference.partitions import gram, triangle_of
+from sparsebayes.estimators import cluster_fits
+from sparsebayes.inference.partitions import products, triangle
 
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 distributed = pytest.importorskip("dask.distributed", reason="dask.distributed is not installed")
@@ -109,16 +110,22 @@ def test_partitions_of_unknown_size(client):
     np.testing.assert_array_equal(there.relevance_, RVR().fit(X[keep], y[keep]).relevance_)
 
 
-def test_sums_of_products_where_they_hold_the_digits(client):
+# Functions so narrow that a sample of the rows says nothing of some of them need all rows.
+@pytest.mark.parametrize(("width", "last"), [(0.7, triangle), (5.0, products), (20.0, products)])
+def test_many_rows_by_way_of_a_sample(client, width, last, monkeypatch):
     X, y = regression(3)
-    rows = clusters.Cluster.gather(split(X), split(y), True)
-    for width, enough in ((0.7, True), (20.0, False)):
-        basis = RBF(width, centres=X[:20])
-        sums = rows.sum(gram, basis.bind(X), True, 0.0, 1.0)[0]
-        assert (triangle_of(sums) is not None) == enough
-        here, there = SparseBayesRegressor(basis).fit(X, y), SparseBayesRegressor(basis).fit(split(X), split(y))
-        np.testing.assert_array_equal(there.relevance_, here.relevance_)
-        np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=CLOSE * y.std())
+    basis, passes, merge = RBF(width, centres=X[:10]), [], clusters.Cluster.merge
+
+    def counted(self, work, *arguments):
+        passes.append(work)
+        return merge(self, work, *arguments)
+
+    monkeypatch.setattr(cluster_fits, "_SAMPLE", 2)
+    monkeypatch.setattr(clusters.Cluster, "merge", counted)
+    here, there = SparseBayesRegressor(basis).fit(X, y), SparseBayesRegressor(basis).fit(split(X), split(y))
+    assert passes[-1] is last
+    np.testing.assert_array_equal(there.relevance_, here.relevance_)
+    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=CLOSE * y.std())
 
 
 def test_candidates_are_chosen_where_the_rows_are(client):

@@ -30,9 +30,11 @@ from sparsebayes.inference.partitions import (
     Count,
     Counted,
     PartitionedProblem,
-    gram,
+    independent,
     join_triangles,
     problem_of,
+    products,
+    thinned,
     triangle,
     triangle_of,
 )
@@ -41,8 +43,8 @@ from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
 
 Array = NDArray[np.float64]
 
-# With fewer rows than this for each function sums of products are not worth trying.
-_ROWS_A_FUNCTION = 4
+# Rows of the sample by way of which the triangle of all rows is found, for each function.
+_SAMPLE = 4
 
 
 def dictionary_on(cluster: Cluster, functions: Functions, basis: Any, fit_intercept: bool) -> Dictionary:
@@ -87,11 +89,14 @@ def fit_regression(
 
 
 def _triangle(cluster: Cluster, functions: Functions, *settings: Any) -> Array:
-    """The triangle of the functions and the targets on all rows: from sums of products where these hold the digits."""
-    if cluster.n_rows > _ROWS_A_FUNCTION * len(functions):
-        held = triangle_of(cluster.sum(gram, functions, *settings)[0])
-        if held is not None:
-            return held
+    """The triangle of the functions and the targets on all rows: by way of a sample where there are many."""
+    step = cluster.n_rows // (_SAMPLE * len(functions))
+    if step > 1:
+        first = cluster.merge(thinned, join_triangles, step, functions, *settings)
+        if independent(first):
+            held = triangle_of(cluster.sum(products, first, functions, *settings)[0], first)
+            if held is not None:
+                return held
     return cluster.merge(triangle, join_triangles, functions, *settings)
 
 

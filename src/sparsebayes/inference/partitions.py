@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from sparsebayes.basis import Functions
 from sparsebayes.design import DenseDesign, Design, LazyDesign
@@ -23,8 +24,10 @@ from sparsebayes.inference.problem import GaussianProblem, Index
 from sparsebayes.inference.screening import Measured
 from sparsebayes.likelihood import Likelihood
 
-# Sums of products are as good as a triangle where what each function has of its own is above this part of its norm.
-_CONDITIONED = 1e-6
+# What each function must have of its own, as a part of its squared norm: in a sample of the rows, above rounding; in
+# products, so much that their Cholesky factor is as good as a triangle of the rows.
+_RESOLVED = 1e-24
+_CONDITIONED = 1e-3
 # Rows whose functions are evaluated at once on a worker.
 _ROWS = 1 << 14
 
@@ -259,11 +262,6 @@ def _blocks(
         yield np.column_stack([Phi, (partition.y[part] - offset) / scale])
 
 
-def gram(partition: Partition, functions: Functions, *settings: Any) -> tuple[Array]:
-    r"""The sums :math:`\boldsymbol\Phi^\top\boldsymbol\Phi`, :math:`\boldsymbol\Phi^\top t` and :math:`t^\top t`."""
-    return (sum(block.T @ block for block in _blocks(partition, functions, *settings)),)  # pyright: ignore[reportReturnType]
-
-
 def triangle(partition: Partition, functions: Functions, *settings: Any) -> Array:
     r"""The triangle R of :math:`[\boldsymbol\Phi\;t]=\mathbf Q\mathbf R` on the rows of one partition.
 
@@ -275,15 +273,37 @@ def triangle(partition: Partition, functions: Functions, *settings: Any) -> Arra
     return held
 
 
-def triangle_of(sums: Array) -> Array | None:
-    """The triangle of all rows from their sums, or None where that would lose more digits than decisions can spare."""
+def thinned(partition: Partition, step: int, functions: Functions, *settings: Any) -> Array:
+    """The triangle of some rows, evenly spaced."""
+    return triangle(replace(partition, X=partition.X[::step], y=partition.y[::step]), functions, *settings)
+
+
+def products(partition: Partition, first: Array, functions: Functions, *settings: Any) -> tuple[Array]:
+    r"""The sums :math:`\mathbf P^\top\mathbf P` of :math:`\mathbf P=[\boldsymbol\Phi\;t]\mathbf R_1^{-1}`.
+
+    With the triangle of a sample of the rows for :math:`\mathbf R_1` the columns of P are nearly orthogonal, so that
+    nothing is lost in their products, which cost far less than triangles of all rows.
+    """
+    total = np.zeros_like(first)
+    for block in _blocks(partition, functions, *settings):
+        P = solve_triangular(first, block.T, trans=1, overwrite_b=True, check_finite=False)
+        total += P @ P.T
+    return (total,)
+
+
+def independent(first: Array) -> bool:
+    """Whether the triangle of a sample determines every function apart from the others."""
+    rows, columns = first.shape
+    return rows == columns and bool(np.all(np.diagonal(first) ** 2 > _RESOLVED * np.einsum("nm,nm->m", first, first)))
+
+
+def triangle_of(sums: Array, first: Array) -> Array | None:
+    """The triangle of all rows from their products, or None where the sample did not stand for them."""
     norms = np.sqrt(np.diagonal(sums))
-    if not np.all(norms > 0.0):
-        return None
     factor = try_cholesky(sums / np.outer(norms, norms))
     if factor is None or np.min(np.diagonal(factor)) ** 2 < _CONDITIONED:
         return None
-    return factor * norms
+    return (factor * norms) @ first
 
 
 def join_triangles(parts: list[Array]) -> Array:
