@@ -80,9 +80,11 @@ class SmallPosterior:
 
 def alpha_hessian(covariance: Array, mean: Array, alpha: Array) -> Array:
     r"""Second derivatives of the evidence in all :math:`\log\alpha_j`; ``mean`` has a column for each target."""
+    root = np.sqrt(alpha)  # in the units of the prior no product leaves the range of numbers
+    covariance, mean = covariance * root * root[:, None], mean * root[:, None]
     targets = mean.shape[1]
-    hessian = covariance * (0.5 * targets * covariance + mean @ mean.T) * alpha * alpha[:, None]
-    hessian.flat[:: len(alpha) + 1] -= 0.5 * alpha * (targets * np.diagonal(covariance) + np.sum(mean**2, axis=1))
+    hessian = covariance * (0.5 * targets * covariance + mean @ mean.T)
+    hessian.flat[:: len(alpha) + 1] -= 0.5 * (targets * np.diagonal(covariance) + np.sum(mean**2, axis=1))
     return hessian
 
 
