@@ -70,7 +70,7 @@ class Place:
         """A device by its name, through PyTorch."""
         compat = _compat()
         try:
-            import torch
+            import torch  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise ImportError(
                 f"device={device!r}: NumPy arrays reach a device through PyTorch, which is not installed; "
