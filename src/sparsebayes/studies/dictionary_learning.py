@@ -239,10 +239,10 @@ STUDIES: dict[str, tuple[Callable[[int], Iterator[str]], int]] = {
 def main() -> None:
     """Run the studies named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*STUDIES, []], default=list(STUDIES))
+    parser.add_argument("names", nargs="*", choices=[*STUDIES, []], default=[])
     parser.add_argument("--draws", type=int)
     arguments = parser.parse_args()
-    for name in arguments.names:
+    for name in arguments.names or STUDIES:
         study, draws = STUDIES[name]
         print(f"{name}: {(study.__doc__ or '').strip()}")
         for line in study(arguments.draws or draws):

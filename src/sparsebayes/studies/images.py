@@ -145,12 +145,12 @@ STUDIES: dict[str, Callable[[Pictures, int], None]] = {
 def main() -> None:
     """Print a line for every figure, and write the pictures on request."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("studies", nargs="*", default=list(STUDIES), choices=[*STUDIES, []])
+    parser.add_argument("studies", nargs="*", default=[], choices=[*STUDIES, []])
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--pictures", type=Path)
     arguments = parser.parse_args()
     pictures: Pictures = {}
-    for name in arguments.studies:
+    for name in arguments.studies or STUDIES:
         STUDIES[name](pictures, arguments.jobs)
     if arguments.pictures is not None:
         arguments.pictures.mkdir(parents=True, exist_ok=True)
