@@ -56,7 +56,7 @@ def test_two_dimensional_sinc(sinc_2d):
     assert np.mean(vectors) <= 45
 
 
-@pytest.mark.xfail(strict=True, reason="3.3 % low; the noise drawn in these ten is itself 1.4 % below 0.1")
+@pytest.mark.xfail(strict=True, reason="3.2 % low; the noise drawn in these ten is itself 1.4 % below 0.1")
 def test_noise_of_the_two_dimensional_sinc(sinc_2d):
     assert abs(np.mean(sinc_2d[2]) - 0.1) <= 0.003
 
