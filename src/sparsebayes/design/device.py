@@ -2,6 +2,7 @@ r"""Φ on a device: arrays of any namespace of the array API, products there, sm
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,17 +27,17 @@ class Native(Design):
 
     place: Place
 
+    @abstractmethod
     def native(self, idx: Any) -> Any:
         """Φ[:, idx] on the device, in float64."""
-        raise NotImplementedError
 
+    @abstractmethod
     def correlate_there(self, V: Any) -> Any:
         """Φᵀ V for a matrix of the device."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sqnorms_there(self, weights: Any) -> Any:
         """The diagonal of Φᵀ diag(weights) Φ for a vector of the device."""
-        raise NotImplementedError
 
     def project_there(self, V: Any, P: Any) -> tuple[Any, Any]:
         """Φᵀ V and, for every function, the sum of squares of Φᵀ P, for matrices of the device."""

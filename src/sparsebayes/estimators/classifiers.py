@@ -18,7 +18,8 @@ from sparsebayes.estimators.classification import ClassificationFit, fit_classif
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.devices import to_host
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
-from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
+from sparsebayes.estimators.inputs import Inputs
+from sparsebayes.estimators.sources import DictionaryInputs, KernelInputs
 from sparsebayes.estimators.validation import check_weights, choose
 from sparsebayes.inference import Solver
 from sparsebayes.posterior import Term, summarise

@@ -15,8 +15,8 @@ from sparsebayes.estimators import cluster_fits
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
-from sparsebayes.estimators.inputs import KernelInputs
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
+from sparsebayes.estimators.sources import KernelInputs
 from sparsebayes.estimators.streaming import ChunkedRegression
 from sparsebayes.estimators.targets import mean_square
 from sparsebayes.estimators.task import Task

@@ -16,10 +16,10 @@ from sparsebayes.basis.kernels import Kernel
 from sparsebayes.chunks import Chunk, as_chunks, sample_rows
 from sparsebayes.design import Reduction
 from sparsebayes.estimators.dictionary import Dictionary
-from sparsebayes.estimators.inputs import DictionaryInputs
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
 from sparsebayes.estimators.rows import row_blocks
+from sparsebayes.estimators.sources import DictionaryInputs
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import (
     LIKELIHOODS,

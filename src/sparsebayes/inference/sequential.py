@@ -11,11 +11,12 @@ are in ``starts.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
 
+from sparsebayes.inference.batches import EXACT, PREDICTED, companions
 from sparsebayes.inference.evidence import Array, contribution
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.moves import Proposals, best_exchanges, best_merges, best_splits, perform
@@ -37,24 +38,6 @@ _DOUBTFUL = 1.0
 _NEAR_MISSES = 5
 # What such a prediction may be wrong by: re-estimation goes on until this fraction of the tolerance.
 _CAUTION = 0.1
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """Functions added at once: how many, with what part of the best gain, up to what cosine of any two columns.
-
-    The precisions settle in between to a tolerance of ``roughly`` nats.
-    """
-
-    limit: int
-    fair_part: float
-    alike: float
-    roughly: float
-
-
-# On the papers' 2-D sinc larger batches end at the same evidence as smaller ones, with a third of the steps.
-_EXACT = _Batch(32, 0.2, 0.5, 0.5)
-_PREDICTED = _Batch(8, 0.3, 0.3, 0.1)
 
 
 class Sequential(Solver):
@@ -197,7 +180,7 @@ class Sequential(Solver):
         partial = active.problem.parent is not None
         if active.approximate and not state.settled:
             state.settled, state.swept = True, not partial
-            changed = active.relax(_PREDICTED.roughly) if partial else active.sweep(_CAUTION * tol)
+            changed = active.relax(PREDICTED.roughly) if partial else active.sweep(_CAUTION * tol)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
@@ -213,7 +196,7 @@ class Sequential(Solver):
         if choice is None:
             return self._finish(state, scores, tol)
         if partial and active.approximate and not scores.in_model[choice] and self.selection == "greedy":
-            together = self._companions(state, scores, choice, tol)
+            together = companions(state, scores, choice, tol)
             if len(together) > 1 and active.add_together(together, scores.best[together]):
                 return self._done(state, "add", choice, len(together))
         if self.sweeps and not np.any(scores.structural & (scores.gain > tol)):
@@ -240,7 +223,7 @@ class Sequential(Solver):
         active = state.gaussian
         if not state.settled:
             state.settled = True
-            changed = settle(active, _EXACT.roughly, 1.0 / noise_floor(active) if state.learn_noise else None)
+            changed = settle(active, EXACT.roughly, 1.0 / noise_floor(active) if state.learn_noise else None)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
@@ -249,7 +232,7 @@ class Sequential(Solver):
         outside[list(state.refused)] = 0.0
         i = int(np.argmax(outside >= np.max(outside) * (1.0 - _TIE))) if first is None else first
         if outside[i] > tol:
-            together = self._companions(state, scores, i, tol)
+            together = companions(state, scores, i, tol)
             if len(together) > 1 and active.add_together(together, scores.best[together]):
                 return self._done(state, "add", i, len(together))
             return self._move(state, scores, i)
@@ -258,27 +241,6 @@ class Sequential(Solver):
             return self._done(state, "sweep", n_moves=changed, settled=True)
         state.evidence = active.evidence()
         return None
-
-    def _companions(self, state: State, scores: Scores, i: int, tol: float) -> list[int]:
-        """Functions to add together with i: those that gain a fair part of what it does, and hardly overlap."""
-        problem = state.active.problem
-        gain = np.where(scores.in_model, 0.0, scores.gain)
-        gain[list(state.refused)] = 0.0
-        batch = _PREDICTED if state.active.approximate else _EXACT
-        limit = max(batch.limit, 2 * problem.n_outputs)
-        pool = np.argsort(-gain, kind="stable")[: 4 * limit]
-        pool = pool[gain[pool] > max(tol, batch.fair_part * gain[i])]
-        if len(pool) <= 1:
-            return [i]
-        columns, outputs = problem.split(pool.tolist())
-        values = problem.design.columns(columns)
-        overlap = np.abs(values.T @ values) / np.sqrt(np.outer(*[np.einsum("nc,nc->c", values, values)] * 2))
-        chosen: list[int] = []
-        for c in range(len(pool)):
-            near = [d for d in chosen if outputs[d] == outputs[c]]
-            if len(chosen) < limit and (not near or np.max(overlap[c, near]) < batch.alike):
-                chosen.append(c)
-        return pool[chosen].tolist()
 
     # -- which move ----------------------------------------------------------------------------------------
 

@@ -69,13 +69,8 @@ def splits_of(name: str, count: int) -> Iterator[Split]:
         yield from sinc_splits(count)
         return
     data = datasets.load("boston_mass" if name == "boston" else name)
-    X: NDArray[np.float64] = np.asarray(data.data, dtype=np.float64)
     y: NDArray[np.float64] = np.asarray(data.target, dtype=np.float64).ravel()
-    if name == "abalone":
-        # The collection that the paper names has the sex as one number of three values, here as three indicators.
-        sex = np.array([feature.startswith("sex") for feature in data.feature_names])
-        X = np.column_stack([X[:, sex] @ np.arange(1.0, 4.0), X[:, ~sex]])
-    for split in random_splits(X, y, _TRAIN[name], count):
+    for split in random_splits(np.asarray(data.data, dtype=np.float64), y, _TRAIN[name], count):
         yield scale_to_unit(split)
 
 

@@ -30,12 +30,11 @@ def fit(seed: int) -> tuple[RVR, Any, float]:
 
 
 def run(quick: bool) -> Outcome:
-    """One draw, as the paper shows: that of the median error among several."""
+    """The first draw, as the paper shows one; the median of several stands beside."""
     errors = [fit(_SEED + k)[2] for k in range(_DRAWS)]
-    seed = _SEED + int(np.argsort(errors)[_DRAWS // 2])
-    X, y = datasets.make_sinc(100, noise=0.1, random_state=seed)
+    X, y = datasets.make_sinc(100, noise=0.1, random_state=_SEED)
     grid, clean = datasets.make_sinc(1000, noise=0.0)
-    model, mean, error = fit(seed)
+    model, mean, error = fit(_SEED)
     search = GridSearchCV(
         SVR().set_params(gamma=_GAMMA), {"C": [0.5, 1.0, 2.0, 4.0], "epsilon": [0.05, 0.1, 0.2]}, cv=_FOLDS
     ).fit(X, y)
@@ -48,7 +47,7 @@ def run(quick: bool) -> Outcome:
             LOWER,
             2.0 * 1.93,
             "two of the paper's standard deviations of a draw",
-            f"the draw of median error among {_DRAWS}, beside the mean of Table 1",
+            "one draw, beside the mean of Table 1",
         ),
         Row(
             "mean squared error of SBLA",
@@ -58,6 +57,7 @@ def run(quick: bool) -> Outcome:
             2.0 * 0.41e-3,
             "two of the paper's standard deviations of a draw",
         ),
+        Row(f"mean squared error, median of {_DRAWS} draws", 0.89e-3, float(np.median(errors)), BESIDE),
         Row("vectors of the SVM", 35.03, len(svm.support_), BESIDE),
         Row("mean squared error of the SVM", 1.24e-3, float(np.mean((other - clean) ** 2)), BESIDE),
     ]

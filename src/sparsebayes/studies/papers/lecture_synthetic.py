@@ -1,7 +1,7 @@
 """Ten functions of a dictionary and noise: how many come back, with what error and what estimate of the noise.
 
 The lecture shows two fits, of 9 and of 7 functions, and its text does not say whose they are; ours is held against the
-worse figures of the two.
+better figures of the two.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from sparsebayes.studies.framework import BESIDE, HIGHER, LECTURE, LOWER, Outcom
 Array = NDArray[np.float64]
 
 _SEED = 0
-_N, _TRUE, _NOISE, _WIDTH = 100, 10, 0.1, 2.0
+_N, _TRUE, _NOISE, _WIDTH = 100, 10, 0.1, 1.5
 # The lecture does not give the width, and the figures depend on it: narrower functions are told apart better.
-_NARROW = 1.5
+_WIDE = 2.0
 
 
 def make(seed: int, width: float = _WIDTH) -> tuple[Array, Array, Array]:
@@ -47,14 +47,14 @@ def run(quick: bool) -> Outcome:
     draws = 20 if quick else 100
     new = np.array([fit(_SEED + k, "sequential")[1] for k in range(draws)])
     old = np.array([fit(_SEED + k, "mackay")[1] for k in range(draws)])
-    narrow = np.array([fit(_SEED + k, "sequential", _NARROW)[1] for k in range(draws)])
+    wide = np.array([fit(_SEED + k, "sequential", _WIDE)[1] for k in range(draws)])
     reduced = f"{draws} of 100 draws" if quick else ""
     unknown = "the lecture shows one draw, and gives neither its size nor the width of its functions"
     spread = np.std(new, axis=0)
     rows = [
         Row(
             "functions kept (10 in truth), new algorithm",
-            9.0,
+            7.0,
             float(np.mean(new[:, 0])),
             LOWER,
             float(spread[0]),
@@ -64,7 +64,7 @@ def run(quick: bool) -> Outcome:
         ),
         Row(
             "RMS error to the true function, new algorithm",
-            0.031,
+            0.030,
             float(np.mean(new[:, 1])),
             LOWER,
             float(spread[1]),
@@ -82,14 +82,8 @@ def run(quick: bool) -> Outcome:
             "both estimates are low: functions explain some noise",
             reduced=reduced,
         ),
-        Row(
-            f"functions kept, new algorithm, width {_NARROW}",
-            9.0,
-            float(np.mean(narrow[:, 0])),
-            BESIDE,
-            reduced=reduced,
-        ),
-        Row(f"RMS error, new algorithm, width {_NARROW}", 0.031, float(np.mean(narrow[:, 1])), BESIDE, reduced=reduced),
+        Row(f"functions kept, new algorithm, width {_WIDE}", 7.0, float(np.mean(wide[:, 0])), BESIDE, reduced=reduced),
+        Row(f"RMS error, new algorithm, width {_WIDE}", 0.030, float(np.mean(wide[:, 1])), BESIDE, reduced=reduced),
         Row("functions kept, old algorithm", 7.0, float(np.mean(old[:, 0])), BESIDE, reduced=reduced),
         Row("RMS error, old algorithm", 0.030, float(np.mean(old[:, 1])), BESIDE, reduced=reduced),
         Row("noise, old algorithm", 0.088, float(np.mean(old[:, 2])), BESIDE, reduced=reduced),
