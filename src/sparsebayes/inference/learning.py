@@ -166,7 +166,9 @@ class Learner:
         refused = 0
         for p in np.argsort(np.abs(best.log_theta - self.off)):
             models = self.models(best)
-            if self._over() or refused == _REFUSALS or not self.live(best.log_theta)[p] or not any(len(m.indices) for m in models):
+            if self._over() or refused == _REFUSALS:
+                break
+            if not self.live(best.log_theta)[p] or not any(len(m.indices) for m in models):
                 continue
             there, free = best.log_theta.copy(), self.moving(best, models)
             there[p], free[p] = self.off[p], False

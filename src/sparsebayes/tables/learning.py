@@ -232,7 +232,8 @@ def _fit(
             if len(y) > _ROWS_FOR_WIDTH:
                 _, some = _shuffled(y, _ROWS_FOR_WIDTH, options.seed, is_classifier(estimator))
                 notes.append(f"the width was learned from {_ROWS_FOR_WIDTH} of the {len(y)} training rows")
-            first = clone(estimator).set_params(gamma="evidence")
+            first: Any = clone(estimator)
+            first.set_params(gamma="evidence")
             _search(first, X[some], y[some], _OF_WIDTH, observe)
             estimator.set_params(kernel=first.kernel_)
     _search(estimator, X, y, options.solver, observe)
