@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .base import Basis, Floats, Functions, Index, Specification, as_inputs, positions
 from .checks import check_count, check_training, check_width
@@ -65,10 +66,26 @@ class KernelFunctions(Functions):
         """The (M, d) centres."""
         return self._centres
 
+    def distinct(self) -> NDArray[np.bool_]:
+        """Which functions are no copy of an earlier one: those whose centre is not."""
+        if self._all_distinct:
+            return np.ones(len(self), dtype=bool)
+        mask = np.zeros(len(self), dtype=bool)
+        mask[np.unique(self._centres, axis=0, return_index=True)[1]] = True
+        return mask
+
+    @cached_property
+    def _all_distinct(self) -> bool:
+        """Whether no centre is repeated; one input that differs everywhere says so at once."""
+        m = len(self)
+        return len(np.unique(self._centres[:, :1])) == m or len(np.unique(self._centres, axis=0)) == m
+
     def _evaluate(self, X: Floats, idx: Index | slice) -> Floats:
         centres = self._centres[idx]
         if centres.shape[0] == 0:
             return np.empty((X.shape[0], 0))
+        if self._all_distinct and not _repeats(idx):
+            return self._kernel._evaluate(X, centres)
         # A matrix product may round equal columns differently; a repeated centre is evaluated once, so that
         # its columns are equal to the last bit and can be recognised as duplicates.
         distinct, which = np.unique(centres, axis=0, return_inverse=True)
@@ -134,6 +151,11 @@ class KernelFunctions(Functions):
     def at_centres(self, like: int, centres: Floats) -> KernelFunctions:
         """Return functions of the same kernel at new centres, (k, d)."""
         return KernelFunctions(self._kernel, centres, np.full(len(centres), -1, dtype=np.intp))
+
+
+def _repeats(idx: Index | slice) -> bool:
+    """Whether a function is asked for more than once."""
+    return not isinstance(idx, slice) and len(np.unique(idx)) < len(idx)
 
 
 class Kernel(Basis):

@@ -22,7 +22,7 @@ from sparsebayes.inference.factors import Factors
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.problem import GaussianProblem, Problem
 from sparsebayes.inference.screening import may_gain
-from sparsebayes.inference.small import SmallPosterior
+from sparsebayes.inference.small import SmallPosterior, SmallProblem
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
 # A candidate whose s is below this fraction of β‖φ‖² lies in the span of the model up to rounding: s, and with it the
@@ -99,7 +99,7 @@ class ActiveSet(Factors, Active):
     def copy(self) -> ActiveSet:
         """Independent copy on the same problem."""
         twin = copy.copy(self)
-        for name in ("alpha", "_U", "_C", "R", "z", "_residual", "mean", "covariance", "S", "Q"):
+        for name in ("alpha", "_U", "_C", "R", "z", "_residual", "mean", "covariance", "_S", "_Q"):
             held = getattr(self, name)
             setattr(twin, name, None if held is None else held.copy(order="K"))
         twin.indices = list(self.indices)
@@ -114,9 +114,16 @@ class ActiveSet(Factors, Active):
 
     def posterior(self, alpha: Array | None = None, beta: float | None = None) -> SmallPosterior:
         """Exact small posterior at other hyperparameters of the same functions (cost O(a³), no data touched)."""
+        if alpha is None and beta is None and self._post is not None:
+            return self._post
         alpha = self.alpha if alpha is None else alpha
         beta = self.beta if beta is None else beta
-        return SmallPosterior.solve(self.R, self.z, self.rest, alpha, beta)
+        return SmallPosterior.of(self.small, alpha, beta)
+
+    @property
+    def small(self) -> SmallProblem:
+        """What the posterior follows from."""
+        return SmallProblem(self.R, self.z, self.rest)
 
     def evidence(
         self, post: SmallPosterior | None = None, alpha: Array | None = None, beta: float | None = None
@@ -181,29 +188,45 @@ class ActiveSet(Factors, Active):
     # -- exact computation ---------------------------------------------------------------------------------
 
     def refresh(self, post: SmallPosterior | None = None) -> None:
-        """Recompute the posterior, S and Q exactly from the factors (T&F eqs 6, 24, 25)."""
-        post = self.posterior() if post is None else post
-        self.mean, self.covariance = post.mean.copy(), post.covariance.copy()
-        self._evidence: float | None = self.evidence(post)
-        mixing = self.beta * (self.R @ post.root)
-        if self._C is None:
-            self._score(mixing)
-        else:
-            projected = mixing.T @ self.C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
-            self.S = self.beta * self.problem.sqnorms - np.einsum("am,am->m", projected, projected)
-            self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
+        """Recompute the posterior exactly from the factors (T&F eq. 6); S and Q follow when they are asked for."""
+        self._post = SmallPosterior.of(self.small, self.alpha, self.beta) if post is None else post
+        self.mean, self.covariance = self._post.mean, self._post.covariance
+        self._evidence: float | None = self.evidence(self._post)
+        self._S = self._Q = None
+        self.updates = 0
         if self.fragile:
             self._refine()
-        self.updates = 0
 
-    def _score(self, mixing: Array) -> None:
-        """S and Q of all functions where C is not held: two numbers come back for each, and not u."""
+    @property
+    def S(self) -> Array:
+        """Sparsity of every function."""
+        if self._S is None:
+            self._score()
+        return self._S  # pyright: ignore[reportReturnType]
+
+    @property
+    def Q(self) -> Array:
+        """Quality of every function."""
+        if self._Q is None:
+            self._score()
+        return self._Q  # pyright: ignore[reportReturnType]
+
+    def _score(self) -> None:
+        """S and Q exactly from the factors (T&F eqs 24, 25); where C is not held, two numbers come back for each."""
+        beta, problem = self.beta, self.problem
         if not self.size:
-            self.S, self.Q = self.beta * self.problem.sqnorms, self.beta * self.problem.projection
+            self._S, self._Q = beta * problem.sqnorms, beta * problem.projection
             return
-        explained, squares = self.problem.project(self.U @ (self.R @ self.mean), self.U @ mixing)
-        self.S = self.beta * self.problem.sqnorms - squares
-        self.Q = self.beta * (self.problem.projection - explained)
+        mixing, fitted = beta * (self.R @ self.posterior().root), self.R @ self.mean
+        if self._C is None:
+            explained, squares = problem.project(self.U @ fitted, self.U @ mixing)
+        else:
+            C = self.C
+            projected = mixing.T @ C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
+            explained, squares = C.T @ fitted, np.einsum("am,am->m", projected, projected)
+        self._S = beta * problem.sqnorms - squares
+        if self._Q is None:  # a fragile model has found it from the residuals of the data
+            self._Q = beta * (problem.projection - explained)
 
     def doubtful(self, i: int) -> bool:
         """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
@@ -236,7 +259,7 @@ class ActiveSet(Factors, Active):
             residual = self.problem.target - columns @ self.mean
             gradient = self.beta * (columns.T @ residual) - self.alpha[:, None] * self.mean
             self.mean = self.mean + self.covariance @ gradient
-        self.Q = self.beta * self.problem.correlate(self.problem.target - columns @ self.mean)
+        self._Q = self.beta * self.problem.correlate(self.problem.target - columns @ self.mean)
 
     def set_hyperparameters(self, alpha: Array, beta: float, post: SmallPosterior | None = None) -> None:
         """Change all α and the noise together."""
@@ -272,8 +295,8 @@ class ActiveSet(Factors, Active):
 
     def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
         """Add function i with precision alpha (T&F A.2)."""
-        beta = self.beta
-        R, C, S_i, Q_i = self.R, self.C, self.S[i], self.Q[i].copy()
+        beta, S, Q = self.beta, self.S, self.Q
+        R, C, S_i, Q_i = self.R, self.C, S[i], Q[i].copy()
         inner, rho = self._append(i, alpha)  # φ_i = U inner + ρ u
         sigma_i = 1.0 / (alpha + S_i)
         mu_i = sigma_i * Q_i
@@ -292,8 +315,8 @@ class ActiveSet(Factors, Active):
         if self._evidence is not None:
             brings = contribution(np.array(alpha), np.array(S_i), np.array(np.mean(Q_i**2)))
             self._evidence += self.problem.n_targets * float(brings)
-        self.S = self.S - sigma_i * correlation**2  # T&F eq. 30
-        self.Q = self.Q - correlation[:, None] * mu_i  # T&F eq. 31
+        self._S = S - sigma_i * correlation**2  # T&F eq. 30
+        self._Q = Q - correlation[:, None] * mu_i  # T&F eq. 31
         self.updates += 1
         return True
 
@@ -370,7 +393,7 @@ class ActiveSet(Factors, Active):
 
     def maintain(self) -> None:
         """Refresh exactly after many updates, or when they have drifted."""
-        if self.updates >= _REFRESH_EVERY or self.drift() > _DRIFT:
+        if self.updates >= _REFRESH_EVERY or (self.updates and self.drift() > _DRIFT):
             self.refresh()
 
     def extend(self, problem: Problem) -> None:
@@ -383,18 +406,21 @@ class ActiveSet(Factors, Active):
         if self.fragile:
             self.refresh()
             return
+        if self._S is None or self._Q is None:
+            return
         fresh = self.R.T @ self.C[:, old:]
         s = self.beta * problem.sqnorms[old:] - self.beta**2 * np.einsum("am,am->m", fresh, self.covariance @ fresh)
-        self.S = np.append(self.S, s)
-        self.Q = np.vstack([self.Q, self.beta * (problem.projection[old:] - fresh.T @ self.mean)])
+        self._S = np.append(self._S, s)
+        self._Q = np.vstack([self._Q, self.beta * (problem.projection[old:] - fresh.T @ self.mean)])
 
     def _shift(self, j: int, kappa: float) -> None:
         """Rank-one change of the posterior and of S, Q along weight j (T&F eqs 33-36, 38-41)."""
-        column = self.covariance[:, j].copy()
+        S, Q, column = self.S, self.Q, self.covariance[:, j].copy()
         mu = self.mean[j].copy()
         correlation = self.beta * (self.C.T @ (self.R @ column))
         self.covariance = self.covariance - kappa * column[:, None] * column
         self.mean = self.mean - kappa * column[:, None] * mu
-        self.S = self.S + kappa * correlation**2
-        self.Q = self.Q + kappa * correlation[:, None] * mu
+        self._S = S + kappa * correlation**2
+        self._Q = Q + kappa * correlation[:, None] * mu
+        self._post = None
         self.updates += 1

@@ -40,11 +40,13 @@ def companions(state: State, scores: Scores, i: int, tol: float) -> list[int]:
     if len(pool) <= 1:
         return [i]
     columns, outputs = problem.split(pool.tolist())
-    values = problem.design.columns(columns)
-    overlap = np.abs(values.T @ values) / np.sqrt(np.outer(*[np.einsum("nc,nc->c", values, values)] * 2))
+    values, outputs = problem.design.columns(columns).T, np.array(outputs)
+    values /= np.sqrt(np.einsum("cn,cn->c", values, values))[:, None]
     chosen: list[int] = []
-    for c in range(len(pool)):
-        near = [d for d in chosen if outputs[d] == outputs[c]]
-        if len(chosen) < limit and (not near or np.max(overlap[c, near]) < batch.alike):
-            chosen.append(c)
+    open_ = np.ones(len(pool), dtype=bool)
+    while len(chosen) < limit and open_.any():
+        c = int(np.argmax(open_))
+        chosen.append(c)
+        open_[c] = False
+        open_ &= (outputs != outputs[c]) | (np.abs(values @ values[c]) < batch.alike)
     return pool[chosen].tolist()

@@ -12,6 +12,7 @@ import numpy as np
 
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.small import SmallPosterior
 
 # A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
 # rounding error, and normalising it would fill U with noise.
@@ -44,6 +45,9 @@ class Factors:
         self.R = np.zeros((0, 0))
         self.z = np.zeros((0, targets))
         self._residual = problem.target.copy()
+        self._post: SmallPosterior | None = None
+        self._S: Array | None = None
+        self._Q: Array | None = None
         self.updates = 0
 
     @property
@@ -78,6 +82,7 @@ class Factors:
             phi = phi - self.U @ step
             inner += step
         rho = float(np.linalg.norm(phi))
+        self._post = None
         self.indices.append(i)
         self.alpha = np.append(self.alpha, alpha)
         if rho <= _IN_SPAN * np.sqrt(self.problem.sqnorms[i]):
@@ -113,7 +118,7 @@ class Factors:
 
     def _join(self, functions: list[int], alpha: Array, fresh: Array, R: Array, z: Array) -> None:
         """Take in functions whose columns were factored by ``_joined``."""
-        u = len(self.R)
+        u, self._post = len(self.R), None
         self._reserve(len(R))
         self._U[:, u : len(R)] = fresh
         self._correlations()[u : len(R)] = self.problem.correlate(fresh).T
@@ -124,7 +129,7 @@ class Factors:
 
     def _drop(self, positions: list[int]) -> None:
         """Remove columns from the factors; the span shrinks, so what it explained returns to the residual."""
-        u = len(self.R)
+        u, self._post = len(self.R), None
         keep = [k for k in range(len(self.indices)) if k not in positions]
         b = min(u, len(keep))
         q, r = np.linalg.qr(self.R[:, keep], mode="complete")

@@ -54,7 +54,7 @@ def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProbl
 def widen(active: Active, tol: float) -> bool:
     """Take the best functions outside the working set into it; False where none gains more than ``tol``."""
     problem = active.problem
-    if problem.parent is None or problem.members is None:
+    if problem.parent is None or problem.members is None or len(problem.members) == problem.parent.design.shape[1]:
         return False
     columns, gain = active.promising(_FRESH)
     fresh = columns[gain > tol]
