@@ -84,6 +84,7 @@ class ActiveSet(Factors, Active):
 
     def _sharpen(self, problem: GaussianProblem, design: ScreenedDesign) -> None:
         """Evaluate exactly the functions that bounds on what stands in for them cannot rule out (``screening.py``)."""
+        self._correlations()  # one pass over the stand-in's columns, from which S and Q follow before and after
         residual = self._residual + self.U @ (self.z - self.R @ self.mean)
         outside = problem.eligible.copy()
         outside[self.indices] = False
