@@ -31,11 +31,12 @@ _ROOM = 3.0
 # Beyond this many centres those with the largest remainders are neighbours of one another, of which few can be pivots.
 # They are taken from so many, evenly spaced, of all centres whose remainder is above the tolerance instead: three
 # rounds in the place of a hundred, for a rank that is a tenth larger.
-_MANY = 20_000
-_SPREAD = 1024
+_MANY = 8000
+_SPREAD = 512
 # Rows whose products are made at once, so that what is made on the way is small.
 _WEIGHTED_ROWS = 8192
-_TRIANGLE_ROWS = 512
+_TRIANGLE_ROWS = 1024
+_PROJECTED_ROWS = 1024
 # Largest design on a few rows that is held instead of multiplied out where it is needed.
 _HELD_BYTES = 1 << 30
 
@@ -130,19 +131,21 @@ class CompressedDesign(Design):
         """Return Lᵀ diag(weights) L and Lᵀ diag(weights) V, L the coordinates of the rows and the further columns."""
         r, size = self.left.shape[1], self.rank
         root = np.sqrt(weights)[:, None] if np.min(weights, initial=0.0) >= 0.0 else None
+        even = bool(np.all(weights == 1.0))
 
         def products(rows: slice) -> tuple[Floats, Floats]:
             gram, product = np.zeros((size, size)), np.zeros((size, V.shape[1]))
             for start in range(rows.start, rows.stop, _WEIGHTED_ROWS):
                 part = slice(start, min(start + _WEIGHTED_ROWS, rows.stop))
-                block = np.empty((part.stop - part.start, size))
+                block = np.empty((part.stop - part.start, size), order="F")
                 block[:, :r], block[:, r:] = self.left[part], self.further[part]
                 if root is None:
                     weighted = weights[part, None] * block
                     gram += weighted.T @ block
                     product += weighted.T @ V[part]
                 else:  # a product with its own transpose costs half as much
-                    block *= root[part]
+                    if not even:
+                        block *= root[part]
                     gram += block.T @ block
                     product += block.T @ (root[part] * V[part])
             return gram, product
@@ -161,7 +164,7 @@ class CompressedDesign(Design):
         m, r, k = len(self.right), self.left.shape[1], self.further.shape[1]
         if 8 * m * len(factor) > _HELD_BYTES:
             return CompressedDesign(factor[:, :r], self.right, further=factor[:, r:])
-        held = np.zeros((m + k, r + k))
+        held = np.zeros((m + k, r + k), order="F")
         held[m:] = factor[:, r:].T
         triangle = np.asfortranarray(factor[:r, :r])
 
@@ -254,12 +257,14 @@ class _Factors:
         done, centres = self.coordinates[:, : self.rank], self.functions.centres
         at_pivots, inverse = done[picked].T, _INVERT_TRIANGLE(triangle, lower=1)[0].T
 
-        def project(rows: slice) -> None:
-            block = self.functions.evaluate(centres[rows], picked)
-            block -= done[rows] @ at_pivots
-            new = block @ inverse
-            self.coordinates[rows, self.rank : self.rank + len(picked)] = new
-            self.remainder[rows] -= np.einsum("mr,mr->m", new, new)
+        def project(part: slice) -> None:
+            for start in range(part.start, part.stop, _PROJECTED_ROWS):
+                rows = slice(start, min(start + _PROJECTED_ROWS, part.stop))
+                block = self.functions.evaluate(centres[rows], picked)
+                block -= done[rows] @ at_pivots
+                new = block @ inverse
+                self.coordinates[rows, self.rank : self.rank + len(picked)] = new
+                self.remainder[rows] -= np.einsum("mr,mr->m", new, new)
 
         side_by_side(project, len(centres))
         self.remainder[picked] = 0.0
