@@ -112,8 +112,8 @@ class CompressedDesign(Design):
 
     def correlate(self, V: ArrayLike) -> Floats:
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
-        V = np.asarray(V, dtype=np.float64)
-        return np.concatenate([self.right @ (self.left.T @ V), self.further.T @ V])
+        rows = np.asarray(V, dtype=np.float64).T  # on the left, so that BLAS reads the factors as they lie
+        return np.concatenate([((rows @ self.left) @ self.right.T).T, (rows @ self.further).T])
 
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""

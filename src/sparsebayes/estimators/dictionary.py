@@ -360,7 +360,8 @@ def _evaluate(functions: Functions, X: Array, single: bool = False, constant: bo
         return LazyDesign(functions, X)
     if not single and not constant:
         return DenseDesign(functions.evaluate(X))
-    values = np.empty((n, m + constant), dtype=np.float32 if single else np.float64)
+    # Whole columns lie together: the search takes some of them again and again.
+    values = np.empty((n, m + constant), dtype=np.float32 if single else np.float64, order="C" if single else "F")
     step = max(1, (BLOCK_BYTES if single else _CACHED_BYTES) // (8 * max(m, 1)))
     for start in range(0, n, step):
         values[start : start + step, :m] = functions.evaluate(X[start : start + step])

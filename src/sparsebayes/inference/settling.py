@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array, best_moves
-from sparsebayes.inference.small import SmallPosterior, SmallProblem, joint_newton
+from sparsebayes.inference.small import SmallPosterior, SmallProblem, joint_newton, sumsq
 
 # Steps of one joint settling at most.
 _STEPS = 60
@@ -72,7 +72,7 @@ class _Settling:
     def _idle(self) -> NDArray[np.bool_]:
         r"""Functions that are best left out: :math:`q^2\le s` (T&F eq. 21), or not worth what they cost."""
         variance, problem = self.post.covariance.diagonal(), self.active.problem
-        gamma, mean2 = np.maximum(1.0 - self.alpha * variance, 0.0), np.mean(self.post.mean**2, axis=1)
+        gamma, mean2 = np.maximum(1.0 - self.alpha * variance, 0.0), sumsq(self.post.mean) / problem.n_targets
         if problem.inclusion_cost == 0.0:
             return mean2 <= gamma * variance
         s, q2 = gamma / variance, mean2 / variance**2
@@ -82,7 +82,7 @@ class _Settling:
         """Let go of what has no relevance: all of it at once, or else the one that matters least."""
         if self._without(leaves):
             return True
-        least = np.argmin(np.where(leaves, np.sum(self.post.mean**2, axis=1) * self.alpha, np.inf))
+        least = np.argmin(np.where(leaves, sumsq(self.post.mean) * self.alpha, np.inf))
         return self._without(np.arange(len(leaves)) == least)
 
     def _without(self, leaves: NDArray[np.bool_]) -> bool:

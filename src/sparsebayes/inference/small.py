@@ -123,6 +123,11 @@ class SmallPosterior:
         return self.root @ self.root.T
 
 
+def sumsq(mean: Array) -> Array:
+    """Sums of squares of the rows, of a single number mostly."""
+    return mean[:, 0] * mean[:, 0] if mean.shape[1] == 1 else np.einsum("jt,jt->j", mean, mean)
+
+
 def alpha_hessian(covariance: Array, mean: Array, alpha: Array) -> Array:
     r"""Second derivatives of the evidence in all :math:`\log\alpha_j`; ``mean`` has a column for each target."""
     root = np.sqrt(alpha)  # in the units of the prior no product leaves the range of numbers
@@ -136,7 +141,7 @@ def _scaled_hessian(covariance: Array, mean: Array) -> Array:
     hessian += (0.5 * targets) * covariance
     hessian *= covariance
     diagonal = np.einsum("ii->i", hessian)
-    diagonal -= 0.5 * (targets * covariance.diagonal() + np.einsum("jt,jt->j", mean, mean))
+    diagonal -= 0.5 * (targets * covariance.diagonal() + sumsq(mean))
     return hessian
 
 
@@ -154,7 +159,7 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
     """
     a, targets, root = len(alpha), post.mean.shape[1], np.sqrt(alpha)
     covariance, mean = post.covariance * root * root[:, None], post.mean * root[:, None]
-    variance, squares, fit = covariance.diagonal(), np.einsum("jt,jt->j", mean, mean), beta * post.residual_sumsq
+    variance, squares, fit = covariance.diagonal(), sumsq(mean), beta * post.residual_sumsq
     gradient = np.empty(a + learn_noise)
     gradient[:a] = 0.5 * (targets - targets * variance - squares)
     hessian = np.empty((a + learn_noise, a + learn_noise))
@@ -162,7 +167,7 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
     if learn_noise:
         pulled = covariance @ mean
         v = variance - np.einsum("ij,ij->i", covariance, covariance)  # α_j v_j
-        hessian[a, :a] = hessian[:a, a] = 0.5 * targets * v - np.einsum("jt,jt->j", mean, pulled)
+        hessian[a, :a] = hessian[:a, a] = 0.5 * targets * v - (mean * pulled).sum(axis=1)
         hessian[a, a] = -0.5 * (targets * v.sum() + fit) + np.vdot(mean, pulled)
         gradient[a] = 0.5 * (targets * (n - a + variance.sum()) - fit)
     step = _ascend(np.negative(hessian, out=hessian), gradient)
