@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .base import Basis, Floats, Functions, Index, Specification, as_inputs, positions
 from .checks import check_count, check_training, check_width
-from .distances import city_block_distances, farthest_rows, squared_distances
+from .distances import city_block_distances, distinct_rows, farthest_rows, squared_distances
 from .parameters import Learnable, Parameter, broadcast_scale, scale_parameters
 
 Width = float | ArrayLike
@@ -68,23 +68,17 @@ class KernelFunctions(Functions):
 
     def distinct(self) -> NDArray[np.bool_]:
         """Which functions are no copy of an earlier one: those whose centre is not."""
-        if self._all_distinct:
-            return np.ones(len(self), dtype=bool)
-        mask = np.zeros(len(self), dtype=bool)
-        mask[np.unique(self._centres, axis=0, return_index=True)[1]] = True
-        return mask
+        return self._distinct
 
     @cached_property
-    def _all_distinct(self) -> bool:
-        """Whether no centre is repeated; one input that differs everywhere says so at once."""
-        m = len(self)
-        return len(np.unique(self._centres[:, :1])) == m or len(np.unique(self._centres, axis=0)) == m
+    def _distinct(self) -> NDArray[np.bool_]:
+        return distinct_rows(self._centres)
 
     def _evaluate(self, X: Floats, idx: Index | slice) -> Floats:
         centres = self._centres[idx]
         if centres.shape[0] == 0:
             return np.empty((X.shape[0], 0))
-        if self._all_distinct and not _repeats(idx):
+        if self._distinct.all() and (isinstance(idx, slice) or len(np.unique(idx)) == len(idx)):
             return self._kernel._evaluate(X, centres)
         # A matrix product may round equal columns differently; a repeated centre is evaluated once, so that
         # its columns are equal to the last bit and can be recognised as duplicates.
@@ -151,11 +145,6 @@ class KernelFunctions(Functions):
     def at_centres(self, like: int, centres: Floats) -> KernelFunctions:
         """Return functions of the same kernel at new centres, (k, d)."""
         return KernelFunctions(self._kernel, centres, np.full(len(centres), -1, dtype=np.intp))
-
-
-def _repeats(idx: Index | slice) -> bool:
-    """Whether a function is asked for more than once."""
-    return not isinstance(idx, slice) and len(np.unique(idx)) < len(idx)
 
 
 class Kernel(Basis):

@@ -153,20 +153,20 @@ class CompressedDesign(Design):
         found = side_by_side(products, len(self.left))
         return np.sum([gram for gram, _ in found], axis=0), np.sum([product for _, product in found], axis=0)
 
-    def with_rows(self, factor: Floats) -> Design:
+    def with_rows(self, left: Floats) -> Design:
         """The same functions on other rows, few, with these coordinates; held as they are where there is room for that.
 
         Parameters
         ----------
-        factor : (r + k, r + k) ndarray
+        left : (r + k, r + k) ndarray
             Upper triangular.
         """
         m, r, k = len(self.right), self.left.shape[1], self.further.shape[1]
-        if 8 * m * len(factor) > _HELD_BYTES:
-            return CompressedDesign(factor[:, :r], self.right, further=factor[:, r:])
+        if 8 * m * len(left) > _HELD_BYTES:
+            return CompressedDesign(left[:, :r], self.right, further=left[:, r:])
         held = np.zeros((m + k, r + k), order="F")
-        held[m:] = factor[:, r:].T
-        triangle = np.asfortranarray(factor[:r, :r])
+        held[m:] = left[:, r:].T
+        triangle = np.asfortranarray(left[:r, :r])
 
         def fill(part: slice) -> None:
             for start in range(part.start, part.stop, _TRIANGLE_ROWS):

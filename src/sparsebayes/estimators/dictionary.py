@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
-from sparsebayes.basis.arrays import ArrayFunctions, Place, evaluate_elsewhere, is_elsewhere
+from sparsebayes.basis.arrays import Place, evaluate_elsewhere, is_elsewhere
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
 from sparsebayes.design import (
     ArrayDesign,
@@ -36,7 +36,8 @@ Index = NDArray[np.intp]
 _DENSE_BYTES = 2**31
 # Largest squared norm of a function whose own square, and that of its reciprocal, can be computed with.
 _RANGE = 1e130
-# Entries of a kernel matrix from which on it is searched in batches, compressed where that pays, and the error that it may have in the search.
+# Entries of a kernel matrix from which on it is searched in batches, compressed where that pays, and the error that it
+# may then have in the search.
 _WORTH_IT = 500_000
 _REMAINDER = 1e-5
 # Entries up to which a regression is searched on all rows, whatever the rank.

@@ -22,7 +22,7 @@ from sparsebayes.inference.factors import Factors
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.problem import GaussianProblem, Problem
 from sparsebayes.inference.screening import may_gain
-from sparsebayes.inference.small import SmallPosterior, SmallProblem
+from sparsebayes.inference.small import SmallPosterior
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
 # A candidate whose s is below this fraction of β‖φ‖² lies in the span of the model up to rounding: s, and with it the
@@ -113,19 +113,6 @@ class ActiveSet(Factors, Active):
         r""":math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets."""
         return self.rest + float(np.sum((self.z - self.R @ self.mean) ** 2))
 
-    def posterior(self, alpha: Array | None = None, beta: float | None = None) -> SmallPosterior:
-        """Exact small posterior at other hyperparameters of the same functions (cost O(a³), no data touched)."""
-        if alpha is None and beta is None and self._post is not None:
-            return self._post
-        alpha = self.alpha if alpha is None else alpha
-        beta = self.beta if beta is None else beta
-        return SmallPosterior.of(self.small, alpha, beta)
-
-    @property
-    def small(self) -> SmallProblem:
-        """What the posterior follows from."""
-        return SmallProblem(self.R, self.z, self.rest)
-
     def evidence(
         self, post: SmallPosterior | None = None, alpha: Array | None = None, beta: float | None = None
     ) -> float:
@@ -197,37 +184,6 @@ class ActiveSet(Factors, Active):
         self.updates = 0
         if self.fragile:
             self._refine()
-
-    @property
-    def S(self) -> Array:
-        """Sparsity of every function."""
-        if self._S is None:
-            self._score()
-        return self._S  # pyright: ignore[reportReturnType]
-
-    @property
-    def Q(self) -> Array:
-        """Quality of every function."""
-        if self._Q is None:
-            self._score()
-        return self._Q  # pyright: ignore[reportReturnType]
-
-    def _score(self) -> None:
-        """S and Q exactly from the factors (T&F eqs 24, 25); where C is not held, two numbers come back for each."""
-        beta, problem = self.beta, self.problem
-        if not self.size:
-            self._S, self._Q = beta * problem.sqnorms, beta * problem.projection
-            return
-        mixing, fitted = beta * (self.R @ self.posterior().root), self.R @ self.mean
-        if self._C is None:
-            explained, squares = problem.project(self.U @ fitted, self.U @ mixing)
-        else:
-            C = self.C
-            projected = mixing.T @ C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
-            explained, squares = C.T @ fitted, np.einsum("am,am->m", projected, projected)
-        self._S = beta * problem.sqnorms - squares
-        if self._Q is None:  # a fragile model has found it from the residuals of the data
-            self._Q = beta * (problem.projection - explained)
 
     def doubtful(self, i: int) -> bool:
         """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""

@@ -356,7 +356,7 @@ class GaussianProblem:
             raise ValueError("the problem has no design to stand in")
         gram, projected = self.stand_in.inner_products(self.weights, self.targets)
         factor = cholesky(gram)
-        targets = solve_triangular(factor, projected, trans="T", check_finite=False)
+        targets = solve_triangular(factor, projected, trans=1, check_finite=False)
         small = GaussianProblem(
             self.stand_in.with_rows(factor), targets, np.ones(len(factor)), self._candidates, self.bias
         )

@@ -335,9 +335,8 @@ class _Run:
                 return
             if start.n_iter >= self.settings.max_iter:
                 raise _Stopped(Status.MAX_ITER, start.number)
-            # Later starts hold the noise where functions are meant to be many.
-            watched = self.settings.hopeless is not None and self.searching and start.number == 0
-            if watched and self.settings.hopeless(state.active):
+            hopeless = self.settings.hopeless if self.searching and start.number == 0 else None
+            if hopeless is not None and hopeless(state.active):  # later starts hold the noise where functions are many
                 raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
 
     def _widen(self, state: State) -> bool:

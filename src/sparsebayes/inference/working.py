@@ -56,8 +56,9 @@ def holding(problem: Problem, functions: list[int]) -> tuple[Problem, list[int]]
     if not isinstance(problem, GaussianProblem) or problem.members is None:
         return problem, list(functions)
     fresh = np.setdiff1d(functions, problem.members)
+    members = np.concatenate([problem.members, fresh])
     problem = problem.enlarge(fresh) if len(fresh) else problem
-    place = {int(member): k for k, member in enumerate(problem.members)}
+    place = {int(member): k for k, member in enumerate(members)}
     return problem, [place[i] for i in functions]
 
 
