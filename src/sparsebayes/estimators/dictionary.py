@@ -36,13 +36,9 @@ Index = NDArray[np.intp]
 _DENSE_BYTES = 2**31
 # Largest squared norm of a function whose own square, and that of its reciprocal, can be computed with.
 _RANGE = 1e130
-# Entries of a kernel matrix from which on it is searched in batches, compressed where that pays, and the error that it
-# may then have in the search.
+# Entries of a kernel matrix from which on compressing it is tried, and the error that it may have in the search.
 _WORTH_IT = 500_000
 _REMAINDER = 1e-5
-# Entries up to which a regression is searched on all rows, whatever the rank.
-_MODERATE = 1_500_000
-_CACHED_BYTES = 1 << 20
 # The bounds by which the certificate rules functions out grow with the number of rows: for more rows than this, a
 # closer compression leaves it fewer to evaluate.
 _MANY_ROWS = 100_000
@@ -142,7 +138,6 @@ class Dictionary:
         compress: bool = True,
         partial: bool = True,
         single: bool = False,
-        exact: bool = False,
     ) -> Dictionary:
         """Bind the basis to the training rows, take some of its functions or all, and add the intercept.
 
@@ -166,16 +161,13 @@ class Dictionary:
             Whether the search may go on in a part of the functions.
         single : bool
             Hold the values of the functions in single precision.
-        exact : bool
-            Whether gains are exact: many functions are then searched at once, and a kernel matrix of moderate size
-            costs less than its compression.
         """
         if is_elsewhere(X):
             return cls._build_elsewhere(X, basis, fit_intercept, by_row=by_row, compress=compress, single=single)
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         if functions is not None and candidates is not None:
             functions = functions.restrict(candidates)
-        return cls._of(X, functions, basis, fit_intercept, by_row, compress, partial, single, exact)
+        return cls._of(X, functions, basis, fit_intercept, by_row, compress, partial, single)
 
     @classmethod
     def _of(
@@ -188,12 +180,7 @@ class Dictionary:
         compress: bool,
         partial: bool,
         single: bool = False,
-        exact: bool = False,
     ) -> Dictionary:
-        if partial and exact and functions is not None and _moderate(functions, X):
-            design, m = _evaluate(functions, X, single, constant=fit_intercept), len(functions)
-            bias = m if fit_intercept else None
-            return cls(design, functions, basis, m, bias, by_row=by_row, landmarks=np.arange(m))
         # Without compression the search goes the same way, on all rows: it begins among the same functions.
         closest = None if functions is None or not partial else _compress(functions, X, compress)
         landmarks, stand_in = None if closest is None else closest.landmarks, closest if compress else None
@@ -250,8 +237,7 @@ class Dictionary:
         """Functions that are not an exact copy of an earlier one."""
         if self.distinct is not None:
             return self.distinct
-        searched = self.stand_in is not None or self.landmarks is not None
-        if searched and isinstance(self.functions, KernelFunctions):
+        if self.stand_in is not None and isinstance(self.functions, KernelFunctions):
             return self._distinct_centres(self.functions)
         return representatives(self.design) == np.arange(self.design.shape[1])
 
@@ -354,26 +340,17 @@ def _hold(X: Any, single: bool) -> Design:
     return as_design(X.astype(np.float32, copy=False) if single and type(X) is np.ndarray else X)
 
 
-def _evaluate(functions: Functions, X: Array, single: bool = False, constant: bool = False) -> Design:
-    """Values on the rows, block by block, so that what is made on the way stays in the cache; a constant at the end."""
+def _evaluate(functions: Functions, X: Array, single: bool = False) -> Design:
     n, m = X.shape[0], len(functions)
     if (4 if single else 8) * n * m > _DENSE_BYTES:
         return LazyDesign(functions, X)
-    if not single and not constant:
+    if not single:
         return DenseDesign(functions.evaluate(X))
-    # Whole columns lie together: the search takes some of them again and again.
-    values = np.empty((n, m + constant), dtype=np.float32 if single else np.float64, order="C" if single else "F")
-    step = max(1, (BLOCK_BYTES if single else _CACHED_BYTES) // (8 * max(m, 1)))
+    values = np.empty((n, m), dtype=np.float32)
+    step = max(1, BLOCK_BYTES // (8 * max(m, 1)))
     for start in range(0, n, step):
-        values[start : start + step, :m] = functions.evaluate(X[start : start + step])
-    values[:, m:] = 1.0
+        values[start : start + step] = functions.evaluate(X[start : start + step])
     return DenseDesign(values)
-
-
-def _moderate(functions: Functions, X: Array) -> bool:
-    """Whether this is a kernel that could be compressed, and is better evaluated."""
-    smooth = isinstance(functions, KernelFunctions) and functions.compressible
-    return smooth and _WORTH_IT <= X.shape[0] * len(functions) <= _MODERATE
 
 
 def _compress(functions: Functions, X: Array, compress: bool) -> CompressedDesign | None:

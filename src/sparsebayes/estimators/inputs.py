@@ -80,11 +80,6 @@ class Inputs(Described, Portable, ABC):
     _supports: list[Support]
     _rule: SupportRule
 
-    @property
-    def _exact_gains(self) -> bool:
-        """Whether the evidence is exact: the likelihood is Gaussian, given the weights of its rows."""
-        return False
-
     @abstractmethod
     def _make_basis(self, X: Any, weights: Array) -> Basis | None:
         """Basis for these training rows; None means the columns of X."""
@@ -152,7 +147,6 @@ class Inputs(Described, Portable, ABC):
             compress=check_compression(self.compression),
             partial=solver.working_sets and not task.whole,
             single=choose("storage", self.storage, STORAGES) == "float32",
-            exact=self._exact_gains,
         )
         return task, dictionary, y, rows
 

@@ -37,10 +37,6 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
     noise_variance: float | ArrayLike | None
     shared_support: bool
 
-    @property
-    def _exact_gains(self) -> bool:
-        return self.likelihood != "poisson"
-
     def fit(self, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn which functions stay, their weights and the noise.
 

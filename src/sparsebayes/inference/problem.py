@@ -322,9 +322,8 @@ class GaussianProblem:
         return np.concatenate([products for products, _, _ in found])
 
     def restrict(self, members: Index) -> GaussianProblem:
-        """The problem of a part of the dictionary, held in memory; all of it is as it is."""
-        whole = len(members) == self.n_functions
-        return self._part(members, self.design if whole else DenseDesign(self.design.columns(members)))
+        """The problem of a part of the dictionary, held in memory."""
+        return self._part(members, self.design.columns(members))
 
     def enlarge(self, fresh: Index) -> GaussianProblem:
         """A part of a problem with further functions of it at the end."""
@@ -332,12 +331,12 @@ class GaussianProblem:
             raise TypeError("only a part of a problem can be enlarged")
         held = self.design.columns(slice(None))
         values = np.hstack([held, self.parent.design.columns(fresh)])
-        return self.parent._part(np.concatenate([self.members, fresh]), DenseDesign(values))
+        return self.parent._part(np.concatenate([self.members, fresh]), values)
 
-    def _part(self, members: Index, design: Design) -> GaussianProblem:
+    def _part(self, members: Index, values: Array) -> GaussianProblem:
         bias = np.flatnonzero(members == self.bias)
         place = int(bias[0]) if len(bias) else None
-        part = GaussianProblem(design, self.targets, self.weights, self.eligible[members], place)
+        part = GaussianProblem(DenseDesign(values), self.targets, self.weights, self.eligible[members], place)
         part.parent, part.members, part.inclusion_cost = self, members, self.inclusion_cost
         part.offered = None if self.offered is None else self.offered[members]
         part.unexplained, part.n_effective = self.unexplained, self.n_effective

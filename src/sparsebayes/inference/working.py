@@ -65,7 +65,7 @@ def holding(problem: Problem, functions: list[int]) -> tuple[Problem, list[int]]
 def widen(active: Active, tol: float) -> bool:
     """Take the best functions outside the working set into it; False where none gains more than ``tol``."""
     problem = active.problem
-    if problem.parent is None or problem.members is None or len(problem.members) == problem.parent.design.shape[1]:
+    if problem.parent is None or problem.members is None:
         return False
     columns, gain = active.promising(_FRESH)
     fresh = columns[gain > tol]
