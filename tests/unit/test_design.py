@@ -9,6 +9,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from sparsebayes.basis import RBF, Bias, Linear, Precomputed
 from sparsebayes.design import (
+    CompressedDesign,
     DenseDesign,
     Design,
     HStack,
@@ -58,6 +59,23 @@ class TestDenseSingle(DesignConformance):
 
     def matrix(self, n=23, m=11, seed=0):
         return super().matrix(n, m, seed).astype(np.float32).astype(np.float64)
+
+
+class TestCompressed(DesignConformance):
+    def make(self, Phi):
+        m = max(0, Phi.shape[1] - 1)
+        return CompressedDesign(Phi[:, :m], np.eye(m), further=Phi[:, m:])
+
+
+@pytest.mark.parametrize("weights", [np.ones(40), np.linspace(0.5, 2.0, 40)])
+def test_a_compression_on_few_rows_has_the_inner_products_of_all(weights):
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((40, 5)), rng.standard_normal((30, 5))
+    design = CompressedDesign(left, right).with_ones()
+    gram, _ = design.inner_products(weights, np.zeros((40, 0)))
+    few = design.with_rows(np.linalg.cholesky(gram).T).columns(slice(None))
+    Phi = np.column_stack([left @ right.T, np.ones(40)])
+    np.testing.assert_allclose(few.T @ few, Phi.T @ (weights[:, None] * Phi), rtol=1e-10, atol=1e-10)
 
 
 class TestSparse(DesignConformance):

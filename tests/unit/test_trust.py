@@ -34,6 +34,16 @@ def test_noise_is_held_where_the_evidence_would_let_it_collapse(k, seed):
     assert model.certificate_.noise_degenerate
 
 
+def test_a_collapsing_search_is_ended_on_the_way():
+    X, y, _ = datasets.make_spikes(200, 600, 20, noise=0.005, random_state=0)
+    model = SparseBayesRegressor(fit_intercept=False).fit(X, y)
+    first = [record.n_active for record in model.history_ if record.start == 0]
+    assert model.status_ is Status.NOISE_HELD
+    assert model.certificate_.converged
+    assert max(first) < 0.75 * len(y)  # left to itself it ends with nearly as many functions as there are rows
+    assert {record.start for record in model.history_} == {0, 1}
+
+
 def test_a_fixed_noise_is_honoured_exactly():
     X, y, _ = datasets.make_spikes(50, 100, 3, noise=0.01, random_state=0)
     model = SparseBayesRegressor(fit_intercept=False, noise_variance=0.37e-3).fit(X, y)

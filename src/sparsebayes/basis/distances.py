@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
@@ -47,6 +48,15 @@ def squared_distances(X: Floats, centres: Floats) -> Floats:
 def city_block_distances(X: Floats, centres: Floats) -> Floats:
     """Return Σ_j |x_ij − c_mj|, (n, m)."""
     return np.asarray(cdist(X, centres, "cityblock"), dtype=np.float64)
+
+
+def distinct_rows(X: Floats) -> NDArray[np.bool_]:
+    """Which rows are no copy of an earlier one."""
+    if len(np.unique(X[:, :1])) == len(X):  # one input that differs everywhere says it at once
+        return np.ones(len(X), dtype=bool)
+    distinct = np.zeros(len(X), dtype=bool)
+    distinct[np.unique(X, axis=0, return_index=True)[1]] = True
+    return distinct
 
 
 def farthest_rows(X: Floats, count: int, random_state: Any = None) -> Index:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .base import Basis, Floats, Functions, Index, Specification, as_inputs, positions
 from .checks import check_count, check_training, check_width
-from .distances import city_block_distances, farthest_rows, squared_distances
+from .distances import city_block_distances, distinct_rows, farthest_rows, squared_distances
 from .parameters import Learnable, Parameter, broadcast_scale, scale_parameters
 
 Width = float | ArrayLike
@@ -65,10 +66,20 @@ class KernelFunctions(Functions):
         """The (M, d) centres."""
         return self._centres
 
+    def distinct(self) -> NDArray[np.bool_]:
+        """Which functions are no copy of an earlier one: those whose centre is not."""
+        return self._distinct
+
+    @cached_property
+    def _distinct(self) -> NDArray[np.bool_]:
+        return distinct_rows(self._centres)
+
     def _evaluate(self, X: Floats, idx: Index | slice) -> Floats:
         centres = self._centres[idx]
         if centres.shape[0] == 0:
             return np.empty((X.shape[0], 0))
+        if self._distinct.all() and (isinstance(idx, slice) or len(np.unique(idx)) == len(idx)):
+            return self._kernel._evaluate(X, centres)
         # A matrix product may round equal columns differently; a repeated centre is evaluated once, so that
         # its columns are equal to the last bit and can be recognised as duplicates.
         distinct, which = np.unique(centres, axis=0, return_inverse=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import get_lapack_funcs, solve_triangular
+from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 
 from sparsebayes.basis.base import Floats, Index, positions
 from sparsebayes.basis.kernels import KernelFunctions
@@ -20,7 +20,8 @@ from sparsebayes.threads import side_by_side
 from .dense import DenseDesign
 from .protocol import Design
 
-(_PIVOTED_CHOLESKY,) = get_lapack_funcs(("pstrf",), (np.zeros(1),))
+_PIVOTED_CHOLESKY, _INVERT_TRIANGLE = get_lapack_funcs(("pstrf", "trtri"), (np.zeros(1),))
+(_TRIANGULAR_PRODUCT,) = get_blas_funcs(("trmm",), (np.zeros(1),))
 # Pivots chosen at once, from this many times as many rows with the largest remaining diagonal; a pivot whose remainder
 # within the block falls below this fraction of the largest is left for later.
 _BLOCK = 32
@@ -30,14 +31,18 @@ _ROOM = 3.0
 # Beyond this many centres those with the largest remainders are neighbours of one another, of which few can be pivots.
 # They are taken from so many, evenly spaced, of all centres whose remainder is above the tolerance instead: three
 # rounds in the place of a hundred, for a rank that is a tenth larger.
-_MANY = 20_000
-_SPREAD = 1024
+_MANY = 8000
+_SPREAD = 512
+# Rows whose products are made at once, so that what is made on the way is small.
+_WEIGHTED_ROWS = 8192
+_TRIANGLE_ROWS = 1024
+_PROJECTED_ROWS = 1024
 # Largest design on a few rows that is held instead of multiplied out where it is needed.
 _HELD_BYTES = 1 << 30
 
 
 class CompressedDesign(Design):
-    """Φ = left rightᵀ, of rank r.
+    """Φ = [left rightᵀ, further], of rank r + k.
 
     Parameters
     ----------
@@ -47,9 +52,11 @@ class CompressedDesign(Design):
         Coordinates of the functions.
     landmarks : (k,) integer array, optional
         Functions that between them nearly span all of Φ.
-    remainders : (N,) and (M,) ndarrays, optional
+    remainders : (N,) and (M + k,) ndarrays, optional
         Such that the entry (n, m) is wrong by no more than the root of the product of the n-th of the first and the
         m-th of the second; by default the entries are exact.
+    further : (N, k) ndarray, optional
+        Columns behind the others, held as they are.
     """
 
     def __init__(
@@ -58,18 +65,21 @@ class CompressedDesign(Design):
         right: Floats,
         landmarks: Index | None = None,
         remainders: tuple[Floats, Floats] | None = None,
+        further: Floats | None = None,
     ) -> None:
         if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1]:
             raise ValueError(f"factors have shapes {left.shape} and {right.shape}; expected (N, r) and (M, r)")
         self.left = left
         self.right = right
-        self.remainders = (np.zeros(len(left)), np.zeros(len(right))) if remainders is None else remainders
+        self.further = np.empty((len(left), 0)) if further is None else further
+        m = len(right) + self.further.shape[1]
+        self.remainders = (np.zeros(len(left)), np.zeros(m)) if remainders is None else remainders
         self.landmarks = np.zeros(0, dtype=np.intp) if landmarks is None else landmarks
 
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers (N, M) of rows and columns."""
-        return len(self.left), len(self.right)
+        return len(self.left), len(self.right) + self.further.shape[1]
 
     @property
     def error(self) -> float:
@@ -80,51 +90,88 @@ class CompressedDesign(Design):
     @property
     def rank(self) -> int:
         """Number of coordinates."""
-        return self.left.shape[1]
+        return self.left.shape[1] + self.further.shape[1]
 
     def columns(self, idx: Any) -> Floats:
         """Return Φ[:, idx], a new (N, k) array."""
-        return self.left @ self.right[positions(idx, len(self.right))].T
+        place, m = positions(idx, self.shape[1]), len(self.right)
+        behind = place >= m
+        if not behind.any():
+            return self.left @ self.right[place].T
+        result = np.empty((len(self.left), len(place)))
+        result[:, ~behind] = self.left @ self.right[place[~behind]].T
+        result[:, behind] = self.further[:, place[behind] - m]
+        return result
 
     def matvec(self, w: ArrayLike, idx: Any) -> Floats:
         """Return Φ[:, idx] w for weights (k,) or (k, T)."""
-        return self.left @ (self.right[positions(idx, len(self.right))].T @ np.asarray(w, dtype=np.float64))
+        place, m, w = positions(idx, self.shape[1]), len(self.right), np.asarray(w, dtype=np.float64)
+        behind = place >= m
+        result = self.left @ (self.right[place[~behind]].T @ w[~behind])
+        return result + self.further[:, place[behind] - m] @ w[behind] if behind.any() else result
 
     def correlate(self, V: ArrayLike) -> Floats:
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
-        return self.right @ (self.left.T @ np.asarray(V, dtype=np.float64))
+        rows = np.asarray(V, dtype=np.float64).T  # on the left, so that BLAS reads the factors as they lie
+        return np.concatenate([((rows @ self.left) @ self.right.T).T, (rows @ self.further).T])
 
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
         rows = np.ones(len(self.left)) if weights is None else self._row_weights(weights)
-        inner, _ = self.inner_products(rows, np.zeros((len(rows), 0)))
+        r = self.left.shape[1]
+        inner = self.inner_products(rows, np.zeros((len(rows), 0)))[0][:r, :r]
 
         def norms(part: slice) -> Floats:
             block = self.right[part]
             return np.einsum("mr,mr->m", block @ inner, block)
 
-        return np.concatenate(side_by_side(norms, len(self.right)))
+        return np.concatenate([*side_by_side(norms, len(self.right)), rows @ np.square(self.further)])
 
     def inner_products(self, weights: Floats, V: Floats) -> tuple[Floats, Floats]:
-        """Return leftᵀ diag(weights) left and leftᵀ diag(weights) V."""
+        """Return Lᵀ diag(weights) L and Lᵀ diag(weights) V, L the coordinates of the rows and the further columns."""
+        r, size = self.left.shape[1], self.rank
+        root = np.sqrt(weights)[:, None] if np.min(weights, initial=0.0) >= 0.0 else None
+        even = bool(np.all(weights == 1.0))
 
         def products(rows: slice) -> tuple[Floats, Floats]:
-            block = self.left[rows]
-            weighted = weights[rows, None] * block
-            return weighted.T @ block, weighted.T @ V[rows]
+            gram, product = np.zeros((size, size)), np.zeros((size, V.shape[1]))
+            for start in range(rows.start, rows.stop, _WEIGHTED_ROWS):
+                part = slice(start, min(start + _WEIGHTED_ROWS, rows.stop))
+                block = np.empty((part.stop - part.start, size), order="F")
+                block[:, :r], block[:, r:] = self.left[part], self.further[part]
+                if root is None:
+                    weighted = weights[part, None] * block
+                    gram += weighted.T @ block
+                    product += weighted.T @ V[part]
+                else:  # a product with its own transpose costs half as much
+                    if not even:
+                        block *= root[part]
+                    gram += block.T @ block
+                    product += block.T @ (root[part] * V[part])
+            return gram, product
 
         found = side_by_side(products, len(self.left))
         return np.sum([gram for gram, _ in found], axis=0), np.sum([product for _, product in found], axis=0)
 
     def with_rows(self, left: Floats) -> Design:
-        """The same functions on a few other rows; held as they are where there is room for that."""
-        m = len(self.right)
+        """The same functions on other rows, few, with these coordinates; held as they are where there is room for that.
+
+        Parameters
+        ----------
+        left : (r + k, r + k) ndarray
+            Upper triangular.
+        """
+        m, r, k = len(self.right), self.left.shape[1], self.further.shape[1]
         if 8 * m * len(left) > _HELD_BYTES:
-            return CompressedDesign(left, self.right)
-        held = np.empty((m, len(left)))
+            return CompressedDesign(left[:, :r], self.right, further=left[:, r:])
+        held = np.zeros((m + k, r + k), order="F")
+        held[m:] = left[:, r:].T
+        triangle = np.asfortranarray(left[:r, :r])
 
         def fill(part: slice) -> None:
-            held[part] = self.right[part] @ left.T
+            for start in range(part.start, part.stop, _TRIANGLE_ROWS):
+                rows = slice(start, min(start + _TRIANGLE_ROWS, part.stop))
+                held[rows, :r] = _TRIANGULAR_PRODUCT(1.0, triangle, self.right[rows], side=1, trans_a=1)
 
         side_by_side(fill, m)
         return DenseDesign(held.T)
@@ -156,7 +203,7 @@ def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max
     if np.array_equal(functions.rows, np.arange(len(X))):
         return CompressedDesign(right, right, factors.chosen, (factors.remainder, factors.remainder))
     values = functions.evaluate(X, factors.chosen)
-    left = solve_triangular(right[factors.chosen], values.T, lower=True, check_finite=False).T
+    left = solve_triangular(right[factors.chosen], values.T, lower=True, check_finite=False, overwrite_b=True).T
     # The kernel less its part at the pivots is positive definite: |entry| ≤ √(d(x) d(c)).
     beyond = np.maximum(1.0 - np.einsum("nr,nr->n", left, left), 0.0)
     return CompressedDesign(left, right, factors.chosen, (beyond, factors.remainder))
@@ -208,14 +255,16 @@ class _Factors:
     def _append(self, picked: Index, triangle: Floats) -> None:
         self._reserve(self.rank + len(picked))
         done, centres = self.coordinates[:, : self.rank], self.functions.centres
-        at_pivots = done[picked].T
+        at_pivots, inverse = done[picked].T, _INVERT_TRIANGLE(triangle, lower=1)[0].T
 
-        def project(rows: slice) -> None:
-            block = self.functions.evaluate(centres[rows], picked)
-            block -= done[rows] @ at_pivots
-            new = solve_triangular(triangle, block.T, lower=True, check_finite=False).T
-            self.coordinates[rows, self.rank : self.rank + len(picked)] = new
-            self.remainder[rows] -= np.einsum("mr,mr->m", new, new)
+        def project(part: slice) -> None:
+            for start in range(part.start, part.stop, _PROJECTED_ROWS):
+                rows = slice(start, min(start + _PROJECTED_ROWS, part.stop))
+                block = self.functions.evaluate(centres[rows], picked)
+                block -= done[rows] @ at_pivots
+                new = block @ inverse
+                self.coordinates[rows, self.rank : self.rank + len(picked)] = new
+                self.remainder[rows] -= np.einsum("mr,mr->m", new, new)
 
         side_by_side(project, len(centres))
         self.remainder[picked] = 0.0
@@ -277,12 +326,8 @@ def _largest(key: Floats, size: int) -> Index:
 
 
 def with_columns(design: CompressedDesign, columns: NDArray[np.float64]) -> CompressedDesign:
-    """Add whole columns to a compressed design: the compression spans them exactly."""
-    k = columns.shape[1]
-    m, r = design.right.shape
-    right = np.zeros((m + k, r + k))
-    right[:m, :r] = design.right
-    right[m:, r:] = np.eye(k)
+    """Add whole columns to a compressed design, which shares its factors: the compression spans them exactly."""
     rows, others = design.remainders
-    remainders = rows, np.concatenate([others, np.zeros(k)])
-    return CompressedDesign(np.hstack([design.left, columns]), right, design.landmarks, remainders)
+    remainders = rows, np.concatenate([others, np.zeros(columns.shape[1])])
+    further = np.hstack([design.further, columns])
+    return CompressedDesign(design.left, design.right, design.landmarks, remainders, further)

@@ -54,7 +54,8 @@ class DenseDesign(Design):
     def correlate(self, V: ArrayLike) -> Floats:
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
         if self._Phi.dtype == np.float64:
-            return self._Phi.T @ np.asarray(V, dtype=np.float64)
+            # With the few vectors on the left BLAS reads Φ as it lies, instead of rearranging it first.
+            return (np.asarray(V, dtype=np.float64).T @ self._Phi).T
         return super().correlate(V)
 
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
-from sparsebayes.basis.arrays import ArrayFunctions, Place, evaluate_elsewhere, is_elsewhere
+from sparsebayes.basis.arrays import Place, evaluate_elsewhere, is_elsewhere
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
 from sparsebayes.design import (
     ArrayDesign,
@@ -244,10 +244,7 @@ class Dictionary:
     def _distinct_centres(self, functions: KernelFunctions) -> NDArray[np.bool_]:
         """Functions of one kernel are copies where their centres are."""
         eligible = np.zeros(self.design.shape[1], dtype=bool)
-        if isinstance(functions, ArrayFunctions):
-            eligible[: len(functions)] = functions.distinct()
-        else:
-            eligible[np.unique(functions.centres, axis=0, return_index=True)[1]] = True
+        eligible[: len(functions)] = functions.distinct()
         eligible[len(functions) :] = True
         return eligible
 

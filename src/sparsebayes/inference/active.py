@@ -84,6 +84,7 @@ class ActiveSet(Factors, Active):
 
     def _sharpen(self, problem: GaussianProblem, design: ScreenedDesign) -> None:
         """Evaluate exactly the functions that bounds on what stands in for them cannot rule out (``screening.py``)."""
+        self._correlations()  # one pass over the stand-in's columns, from which S and Q follow before and after
         residual = self._residual + self.U @ (self.z - self.R @ self.mean)
         outside = problem.eligible.copy()
         outside[self.indices] = False
@@ -99,7 +100,7 @@ class ActiveSet(Factors, Active):
     def copy(self) -> ActiveSet:
         """Independent copy on the same problem."""
         twin = copy.copy(self)
-        for name in ("alpha", "_U", "_C", "R", "z", "_residual", "mean", "covariance", "S", "Q"):
+        for name in ("alpha", "_U", "_C", "R", "z", "_residual", "mean", "covariance", "_S", "_Q"):
             held = getattr(self, name)
             setattr(twin, name, None if held is None else held.copy(order="K"))
         twin.indices = list(self.indices)
@@ -111,12 +112,6 @@ class ActiveSet(Factors, Active):
     def residual_sumsq(self) -> float:
         r""":math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets."""
         return self.rest + float(np.sum((self.z - self.R @ self.mean) ** 2))
-
-    def posterior(self, alpha: Array | None = None, beta: float | None = None) -> SmallPosterior:
-        """Exact small posterior at other hyperparameters of the same functions (cost O(a³), no data touched)."""
-        alpha = self.alpha if alpha is None else alpha
-        beta = self.beta if beta is None else beta
-        return SmallPosterior.solve(self.R, self.z, self.rest, alpha, beta)
 
     def evidence(
         self, post: SmallPosterior | None = None, alpha: Array | None = None, beta: float | None = None
@@ -181,29 +176,14 @@ class ActiveSet(Factors, Active):
     # -- exact computation ---------------------------------------------------------------------------------
 
     def refresh(self, post: SmallPosterior | None = None) -> None:
-        """Recompute the posterior, S and Q exactly from the factors (T&F eqs 6, 24, 25)."""
-        post = self.posterior() if post is None else post
-        self.mean, self.covariance = post.mean.copy(), post.covariance.copy()
-        self._evidence: float | None = self.evidence(post)
-        mixing = self.beta * (self.R @ post.root)
-        if self._C is None:
-            self._score(mixing)
-        else:
-            projected = mixing.T @ self.C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
-            self.S = self.beta * self.problem.sqnorms - np.einsum("am,am->m", projected, projected)
-            self.Q = self.beta * (self.problem.projection - self.C.T @ (self.R @ self.mean))
+        """Recompute the posterior exactly from the factors (T&F eq. 6); S and Q follow when they are asked for."""
+        self._post = SmallPosterior.of(self.small, self.alpha, self.beta) if post is None else post
+        self.mean, self.covariance = self._post.mean, self._post.covariance
+        self._evidence: float | None = self.evidence(self._post)
+        self._S = self._Q = None
+        self.updates = 0
         if self.fragile:
             self._refine()
-        self.updates = 0
-
-    def _score(self, mixing: Array) -> None:
-        """S and Q of all functions where C is not held: two numbers come back for each, and not u."""
-        if not self.size:
-            self.S, self.Q = self.beta * self.problem.sqnorms, self.beta * self.problem.projection
-            return
-        explained, squares = self.problem.project(self.U @ (self.R @ self.mean), self.U @ mixing)
-        self.S = self.beta * self.problem.sqnorms - squares
-        self.Q = self.beta * (self.problem.projection - explained)
 
     def doubtful(self, i: int) -> bool:
         """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
@@ -236,7 +216,7 @@ class ActiveSet(Factors, Active):
             residual = self.problem.target - columns @ self.mean
             gradient = self.beta * (columns.T @ residual) - self.alpha[:, None] * self.mean
             self.mean = self.mean + self.covariance @ gradient
-        self.Q = self.beta * self.problem.correlate(self.problem.target - columns @ self.mean)
+        self._Q = self.beta * self.problem.correlate(self.problem.target - columns @ self.mean)
 
     def set_hyperparameters(self, alpha: Array, beta: float, post: SmallPosterior | None = None) -> None:
         """Change all α and the noise together."""
@@ -272,8 +252,8 @@ class ActiveSet(Factors, Active):
 
     def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
         """Add function i with precision alpha (T&F A.2)."""
-        beta = self.beta
-        R, C, S_i, Q_i = self.R, self.C, self.S[i], self.Q[i].copy()
+        beta, S, Q = self.beta, self.S, self.Q
+        R, C, S_i, Q_i = self.R, self.C, S[i], Q[i].copy()
         inner, rho = self._append(i, alpha)  # φ_i = U inner + ρ u
         sigma_i = 1.0 / (alpha + S_i)
         mu_i = sigma_i * Q_i
@@ -292,8 +272,8 @@ class ActiveSet(Factors, Active):
         if self._evidence is not None:
             brings = contribution(np.array(alpha), np.array(S_i), np.array(np.mean(Q_i**2)))
             self._evidence += self.problem.n_targets * float(brings)
-        self.S = self.S - sigma_i * correlation**2  # T&F eq. 30
-        self.Q = self.Q - correlation[:, None] * mu_i  # T&F eq. 31
+        self._S = S - sigma_i * correlation**2  # T&F eq. 30
+        self._Q = Q - correlation[:, None] * mu_i  # T&F eq. 31
         self.updates += 1
         return True
 
@@ -370,7 +350,7 @@ class ActiveSet(Factors, Active):
 
     def maintain(self) -> None:
         """Refresh exactly after many updates, or when they have drifted."""
-        if self.updates >= _REFRESH_EVERY or self.drift() > _DRIFT:
+        if self.updates >= _REFRESH_EVERY or (self.updates and self.drift() > _DRIFT):
             self.refresh()
 
     def extend(self, problem: Problem) -> None:
@@ -383,18 +363,21 @@ class ActiveSet(Factors, Active):
         if self.fragile:
             self.refresh()
             return
+        if self._S is None or self._Q is None:
+            return
         fresh = self.R.T @ self.C[:, old:]
         s = self.beta * problem.sqnorms[old:] - self.beta**2 * np.einsum("am,am->m", fresh, self.covariance @ fresh)
-        self.S = np.append(self.S, s)
-        self.Q = np.vstack([self.Q, self.beta * (problem.projection[old:] - fresh.T @ self.mean)])
+        self._S = np.append(self._S, s)
+        self._Q = np.vstack([self._Q, self.beta * (problem.projection[old:] - fresh.T @ self.mean)])
 
     def _shift(self, j: int, kappa: float) -> None:
         """Rank-one change of the posterior and of S, Q along weight j (T&F eqs 33-36, 38-41)."""
-        column = self.covariance[:, j].copy()
+        S, Q, column = self.S, self.Q, self.covariance[:, j].copy()
         mu = self.mean[j].copy()
         correlation = self.beta * (self.C.T @ (self.R @ column))
         self.covariance = self.covariance - kappa * column[:, None] * column
         self.mean = self.mean - kappa * column[:, None] * mu
-        self.S = self.S + kappa * correlation**2
-        self.Q = self.Q + kappa * correlation[:, None] * mu
+        self._S = S + kappa * correlation**2
+        self._Q = Q + kappa * correlation[:, None] * mu
+        self._post = None
         self.updates += 1

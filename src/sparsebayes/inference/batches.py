@@ -40,12 +40,14 @@ def companions(state: State, scores: Scores, i: int, tol: float) -> list[int]:
     if len(pool) <= 1:
         return [i]
     columns, outputs = problem.split(pool.tolist())
-    products = problem.design.among(columns)
+    products, outputs = problem.design.among(columns), np.array(outputs)
     norms = np.sqrt(np.diagonal(products))
-    overlap = np.abs(products) / np.outer(norms, norms)
+    apart = np.abs(products) < batch.alike * np.outer(norms, norms)
     chosen: list[int] = []
-    for c in range(len(pool)):
-        near = [d for d in chosen if outputs[d] == outputs[c]]
-        if len(chosen) < limit and (not near or np.max(overlap[c, near]) < batch.alike):
-            chosen.append(c)
+    open_ = np.ones(len(pool), dtype=bool)
+    while len(chosen) < limit and open_.any():
+        c = int(np.argmax(open_))
+        chosen.append(c)
+        open_[c] = False
+        open_ &= (outputs != outputs[c]) | apart[c]
     return pool[chosen].tolist()

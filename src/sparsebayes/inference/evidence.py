@@ -59,8 +59,8 @@ def log_evidence(
     n_targets : int
         Number of targets that share the same prior precisions.
     """
-    penalty = float(np.sum(alpha @ mean**2))
-    occam = float(np.sum(np.log(alpha))) - log_det_precision
+    penalty = float((alpha @ (mean * mean)).sum())
+    occam = float(np.log(alpha).sum()) - log_det_precision
     return log_likelihood - 0.5 * penalty + 0.5 * n_targets * occam
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.small import SmallPosterior, SmallProblem
 
 # A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
 # rounding error, and normalising it would fill U with noise.
@@ -21,7 +22,7 @@ _APART = 1e-3
 
 
 class Factors:
-    """U, R, C and z of the functions in the model.
+    """U, R, C and z of the functions in the model, and the posterior, S and Q that follow from them exactly.
 
     Attributes
     ----------
@@ -32,6 +33,7 @@ class Factors:
     problem: Any
     indices: list[int]
     alpha: Array
+    mean: Array
 
     def _clear(self, problem: Problem, beta: float) -> None:
         self.problem = problem
@@ -44,6 +46,9 @@ class Factors:
         self.R = np.zeros((0, 0))
         self.z = np.zeros((0, targets))
         self._residual = problem.target.copy()
+        self._post: SmallPosterior | None = None
+        self._S: Array | None = None
+        self._Q: Array | None = None
         self.updates = 0
 
     @property
@@ -68,6 +73,50 @@ class Factors:
         """Sum of squares of the targets outside the span of U."""
         return float(np.sum(self._residual**2)) + self.problem.unexplained
 
+    def posterior(self, alpha: Array | None = None, beta: float | None = None) -> SmallPosterior:
+        """Exact small posterior at other hyperparameters of the same functions (cost O(a³), no data touched)."""
+        if alpha is None and beta is None and self._post is not None:
+            return self._post
+        alpha = self.alpha if alpha is None else alpha
+        beta = self.beta if beta is None else beta
+        return SmallPosterior.of(self.small, alpha, beta)
+
+    @property
+    def small(self) -> SmallProblem:
+        """What the posterior follows from."""
+        return SmallProblem(self.R, self.z, self.rest)
+
+    @property
+    def S(self) -> Array:
+        """Sparsity of every function."""
+        if self._S is None:
+            self._score()
+        return self._S  # pyright: ignore[reportReturnType]
+
+    @property
+    def Q(self) -> Array:
+        """Quality of every function."""
+        if self._Q is None:
+            self._score()
+        return self._Q  # pyright: ignore[reportReturnType]
+
+    def _score(self) -> None:
+        """S and Q exactly from the factors (T&F eqs 24, 25); where C is not held, two numbers come back for each."""
+        beta, problem = self.beta, self.problem
+        if not self.indices:
+            self._S, self._Q = beta * problem.sqnorms, beta * problem.projection
+            return
+        mixing, fitted = beta * (self.R @ self.posterior().root), self.R @ self.mean
+        if self._C is None:
+            explained, squares = problem.project(self.U @ fitted, self.U @ mixing)
+        else:
+            C = self.C
+            projected = mixing.T @ C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
+            explained, squares = C.T @ fitted, np.einsum("am,am->m", projected, projected)
+        self._S = beta * problem.sqnorms - squares
+        if self._Q is None:  # a fragile model has found it from the residuals of the data
+            self._Q = beta * (problem.projection - explained)
+
     def _append(self, i: int, alpha: float) -> tuple[Array, float]:
         """Orthogonalise column i against U; return its coefficients, and the norm of what enlarges the basis."""
         u = len(self.R)
@@ -78,6 +127,7 @@ class Factors:
             phi = phi - self.U @ step
             inner += step
         rho = float(np.linalg.norm(phi))
+        self._post = None
         self.indices.append(i)
         self.alpha = np.append(self.alpha, alpha)
         if rho <= _IN_SPAN * np.sqrt(self.problem.sqnorms[i]):
@@ -113,7 +163,7 @@ class Factors:
 
     def _join(self, functions: list[int], alpha: Array, fresh: Array, R: Array, z: Array) -> None:
         """Take in functions whose columns were factored by ``_joined``."""
-        u = len(self.R)
+        u, self._post = len(self.R), None
         self._reserve(len(R))
         self._U[:, u : len(R)] = fresh
         self._correlations()[u : len(R)] = self.problem.correlate(fresh).T
@@ -124,7 +174,7 @@ class Factors:
 
     def _drop(self, positions: list[int]) -> None:
         """Remove columns from the factors; the span shrinks, so what it explained returns to the residual."""
-        u = len(self.R)
+        u, self._post = len(self.R), None
         keep = [k for k in range(len(self.indices)) if k not in positions]
         b = min(u, len(keep))
         q, r = np.linalg.qr(self.R[:, keep], mode="complete")

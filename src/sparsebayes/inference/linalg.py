@@ -51,7 +51,7 @@ def solve_cholesky(factor: Array, right: Array) -> Array:
 
 def log_det(factor: Array) -> float:
     """Log determinant of a matrix from its triangular factor."""
-    return 2.0 * float(np.sum(np.log(np.abs(np.diagonal(factor)))))
+    return 2.0 * float(np.log(np.abs(factor.diagonal())).sum())
 
 
 def independent_columns(matrix: Array, tolerance: float) -> NDArray[np.intp]:

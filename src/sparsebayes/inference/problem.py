@@ -11,11 +11,12 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from sparsebayes.design import CompressedDesign, DenseDesign, Design, Native, Ranking, ScreenedDesign, rank
 from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.inference.evidence import Array
-from sparsebayes.inference.linalg import cholesky, inverse_upper
+from sparsebayes.inference.linalg import cholesky
 from sparsebayes.threads import on_all_cores
 
 Index = NDArray[np.intp]
@@ -354,7 +355,7 @@ class GaussianProblem:
             raise ValueError("the problem has no design to stand in")
         gram, projected = self.stand_in.inner_products(self.weights, self.targets)
         factor = cholesky(gram)
-        targets = inverse_upper(factor).T @ projected
+        targets = solve_triangular(factor, projected, trans=1, check_finite=False)
         small = GaussianProblem(
             self.stand_in.with_rows(factor), targets, np.ones(len(factor)), self._candidates, self.bias
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from sparsebayes.inference.restarts import random_model
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, full_model, hold
 from sparsebayes.inference.status import Record, Status
-from sparsebayes.inference.working import widen, working_problem
+from sparsebayes.inference.working import holding, widen, working_problem
 from sparsebayes.threads import one_thread
 
 _CERTIFICATION_ROUNDS = 3
@@ -51,6 +51,8 @@ class Settings:
         Starts from random models, after all others.
     chance : Generator, optional
         Their randomness.
+    hopeless : callable, optional
+        Called with the model after every move of the first start; the search ends where it says so.
     whole : bool
         Search in the whole dictionary, never in a part of it.
     """
@@ -64,16 +66,21 @@ class Settings:
     warm: Warm | None = None
     restarts: int = 0
     chance: np.random.Generator | None = None
+    hopeless: Callable[[Active], bool] | None = None
     whole: bool = False
 
 
 @dataclass(frozen=True)
 class Warm:
-    """A model to begin from: functions, precisions and inverse noise variance; without functions, an empty one."""
+    """A model to begin from: functions, precisions and inverse noise variance; without functions, an empty one.
+
+    The search may go on in a part of the dictionary where it is ``partial``.
+    """
 
     indices: list[int]
     alpha: Array
     beta: float
+    partial: bool = False
 
     @classmethod
     def of(cls, active: Active) -> Warm:
@@ -154,8 +161,11 @@ class _Run:
     def _begin(self, problem: Problem | LaplaceProblem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
         warm, fixed = self.settings.warm, self.settings.noise_variance
-        partial = self.solver.working_sets and not self.settings.whole and warm is None
+        partial = self.solver.working_sets and not self.settings.whole and (warm is None or warm.partial)
         small = working_problem(problem) if partial else problem
+        if warm is not None and partial and not isinstance(small, LaplaceProblem):
+            small, indices = holding(small, warm.indices)
+            warm = replace(warm, indices=indices)
         if isinstance(small, LaplaceProblem):
             known = LaplaceActive(small) if warm is None else LaplaceActive.from_model(small, warm.indices, warm.alpha)
             return known, False, Status.CONVERGED
@@ -325,6 +335,9 @@ class _Run:
                 return
             if start.n_iter >= self.settings.max_iter:
                 raise _Stopped(Status.MAX_ITER, start.number)
+            hopeless = self.settings.hopeless if self.searching and start.number == 0 else None
+            if hopeless is not None and hopeless(state.active):  # later starts hold the noise where functions are many
+                raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
 
     def _widen(self, state: State) -> bool:
         """Take more functions into the working set, where there is one and some outside it gain.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array, best_moves
-from sparsebayes.inference.small import SmallPosterior, joint_newton
+from sparsebayes.inference.small import SmallPosterior, SmallProblem, joint_newton, sumsq
 
 # Steps of one joint settling at most.
 _STEPS = 60
@@ -47,53 +47,49 @@ class _Settling:
         self.learn = beta_limit is not None
         self.beta_limit = beta_limit or np.inf
         self.stays = np.ones(active.size, dtype=bool)
-        self._set(self.stays, active.alpha, active.beta)
+        self.small, self.post = active.small, active.posterior()
+        self.alpha, self.beta, self.level = active.alpha, active.beta, active.objective()
 
-    def _set(self, stays: NDArray[np.bool_], alpha: Array, beta: float) -> None:
-        self.stays, self.alpha, self.beta = stays, alpha, beta
-        self.post, self.level = self._at(stays, alpha, beta)
-
-    def _at(self, stays: NDArray[np.bool_], alpha: Array, beta: float) -> tuple[SmallPosterior, float]:
-        active = self.active
-        post = SmallPosterior.solve(active.R[:, stays], active.z, active.rest, alpha, beta)
-        return post, active.evidence(post, alpha, beta) - active.problem.inclusion_cost * len(alpha)
-
-    def _accept(self, stays: NDArray[np.bool_], alpha: Array, beta: float) -> bool:
-        post, level = self._at(stays, alpha, beta)
+    def _accept(self, small: SmallProblem, alpha: Array, beta: float) -> bool:
+        """Move there if the objective does not fall."""
+        post = SmallPosterior.of(small, alpha, beta)
+        level = self.active.evidence(post, alpha, beta) - self.active.problem.inclusion_cost * len(alpha)
         if not level >= self.level:
             return False
-        self.stays, self.alpha, self.beta, self.post, self.level = stays, alpha, beta, post, level
+        self.small, self.alpha, self.beta, self.post, self.level = small, alpha, beta, post, level
         return True
 
     def climb(self, tol: float) -> None:
         """Ascend until a step promises less than ``tol``."""
         for _ in range(_STEPS):
-            best = self._best()
-            if not np.all(np.isfinite(best)):
-                if not self._leave(best):
+            leaves = self._idle()
+            if leaves.any():
+                if not self._leave(leaves):
                     return
-            elif not len(best) or self._newton() < tol:
+            elif not len(leaves) or self._newton() < tol:
                 return
 
-    def _best(self) -> Array:
-        variance = np.diagonal(self.post.covariance)
-        s = np.maximum(1.0 - self.alpha * variance, 0.0) / variance
-        q2 = np.mean((self.post.mean / variance[:, None]) ** 2, axis=1)
-        problem = self.active.problem
-        return best_moves(self.alpha, s, q2, problem.n_targets, problem.inclusion_cost)[0]
+    def _idle(self) -> NDArray[np.bool_]:
+        r"""Functions that are best left out: :math:`q^2\le s` (T&F eq. 21), or not worth what they cost."""
+        variance, problem = self.post.covariance.diagonal(), self.active.problem
+        gamma, mean2 = np.maximum(1.0 - self.alpha * variance, 0.0), sumsq(self.post.mean) / problem.n_targets
+        if problem.inclusion_cost == 0.0:
+            return mean2 <= gamma * variance
+        s, q2 = gamma / variance, mean2 / variance**2
+        return ~np.isfinite(best_moves(self.alpha, s, q2, problem.n_targets, problem.inclusion_cost)[0])
 
-    def _leave(self, best: Array) -> bool:
+    def _leave(self, leaves: NDArray[np.bool_]) -> bool:
         """Let go of what has no relevance: all of it at once, or else the one that matters least."""
-        leaves = ~np.isfinite(best)
         if self._without(leaves):
             return True
-        least = np.argmin(np.where(leaves, np.sum(self.post.mean**2, axis=1) * self.alpha, np.inf))
-        return self._without(np.arange(len(best)) == least)
+        least = np.argmin(np.where(leaves, sumsq(self.post.mean) * self.alpha, np.inf))
+        return self._without(np.arange(len(leaves)) == least)
 
     def _without(self, leaves: NDArray[np.bool_]) -> bool:
-        stays = self.stays.copy()
-        stays[np.flatnonzero(self.stays)[leaves]] = False
-        return self._accept(stays, self.alpha[~leaves], self.beta)
+        if not self._accept(self.small.restrict(~leaves), self.alpha[~leaves], self.beta):
+            return False
+        self.stays[np.flatnonzero(self.stays)[leaves]] = False
+        return True
 
     def _newton(self) -> float:
         """One safeguarded Newton step; what it gained, or promised where that is below rounding."""
@@ -103,6 +99,6 @@ class _Settling:
         for length in (1.0, 0.3, 0.1, 0.01):
             alpha = self.alpha * np.exp(length * step[: len(self.alpha)])
             beta = min(self.beta * float(np.exp(length * step[-1])), self.beta_limit) if self.learn else self.beta
-            if self._accept(self.stays, alpha, beta):
+            if self._accept(self.small, alpha, beta):
                 return max(self.level - before, promise if length == 1.0 else 0.0)
         return 0.0

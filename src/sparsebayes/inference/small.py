@@ -21,11 +21,13 @@ function of :math:`(\mathbf R, \mathbf U^\top\mathbf t)` alone, and so are its d
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array
-from sparsebayes.inference.linalg import inverse_upper, log_det, try_cholesky
+from sparsebayes.inference.linalg import inverse_upper, log_det, solve_cholesky, try_cholesky
 
 # Smallest diagonal entry of the Cholesky factor of the unit-diagonal precision at which it may stand in for the
 # factorisation of the square roots: it then has lost no more than half of the digits.
@@ -37,54 +39,109 @@ _SHIFTS = (0.0, *np.geomspace(1e-3, 1e9, 21).tolist())
 
 
 @dataclass(frozen=True)
+class SmallProblem:
+    r"""What the posterior of the active weights follows from, at any :math:`(\boldsymbol\alpha, \beta)`.
+
+    Attributes
+    ----------
+    R, z : ndarray of shape (u, a), (u, T)
+        Coordinates of the active columns, and of the targets, in an orthonormal basis.
+    rest : float
+        Sum of squares of the targets outside it.
+    """
+
+    R: Array
+    z: Array
+    rest: float
+
+    @cached_property
+    def gram(self) -> Array:
+        r""":math:`\mathbf R^\top\mathbf R`."""
+        return self.R.T @ self.R
+
+    @cached_property
+    def projection(self) -> Array:
+        r""":math:`\mathbf R^\top\mathbf z`."""
+        return self.R.T @ self.z
+
+    def restrict(self, stays: NDArray[np.bool_]) -> SmallProblem:
+        """The problem of some of the functions."""
+        return SmallProblem(self.R[:, stays], self.z, self.rest)
+
+
+@dataclass(frozen=True)
 class SmallPosterior:
     r"""Posterior of the active weights at one :math:`(\boldsymbol\alpha, \beta)`.
 
-    ``root`` is upper triangular with :math:`\boldsymbol\Sigma` = root rootᵀ.
+    ``factor`` is upper triangular with :math:`\boldsymbol\Sigma^{-1}` = factorᵀ factor.
     """
 
     mean: Array
-    root: Array
-    covariance: Array
+    factor: Array
     log_det_precision: float
     residual_sumsq: float
 
     @classmethod
     def solve(cls, R: Array, z: Array, rest: float, alpha: Array, beta: float) -> SmallPosterior:
-        r"""Posterior from the factors; ``rest`` is the part of the targets outside the span of U.
+        """Posterior from the factors; ``rest`` is the part of the targets outside the span of U."""
+        return cls.of(SmallProblem(R, z, rest), alpha, beta)
+
+    @classmethod
+    def of(cls, problem: SmallProblem, alpha: Array, beta: float) -> SmallPosterior:
+        r"""Posterior of a problem.
 
         By Cholesky where the precision is well conditioned, else by QR of the stacked square roots, in which its
         condition number enters under a square root.
         """
-        a = len(alpha)
+        R, z, a = problem.R, problem.z, len(alpha)
         if a == 0:
-            return cls(np.zeros((0, z.shape[1])), np.zeros((0, 0)), np.zeros((0, 0)), 0.0, rest + float(np.sum(z**2)))
-        precision = beta * (R.T @ R)
-        precision.flat[:: a + 1] += alpha
-        scale = np.sqrt(np.diagonal(precision))
-        factor = try_cholesky(precision / scale / scale[:, None])
-        if factor is not None and np.min(np.diagonal(factor)) > _WELL_CONDITIONED:
-            t = factor * scale
-            root = inverse_upper(t)
-            mean = root @ (root.T @ (beta * (R.T @ z)))
+            return cls(np.zeros((0, z.shape[1])), np.zeros((0, 0)), 0.0, problem.rest + float(np.vdot(z, z)))
+        precision = beta * problem.gram
+        diagonal = np.einsum("ii->i", precision)
+        diagonal += alpha
+        scale = np.sqrt(diagonal)
+        t = try_cholesky(precision)
+        if t is not None and (t.diagonal() / scale).min() > _WELL_CONDITIONED:
+            mean = solve_cholesky(t, beta * problem.projection)
         else:
             stacked = np.zeros((len(R) + a, a))
             stacked[: len(R)] = np.sqrt(beta) * R
             np.fill_diagonal(stacked[len(R) :], np.sqrt(alpha))
             q, t = np.linalg.qr(stacked)
-            root = inverse_upper(t)
-            mean = root @ (q[: len(R)].T @ (np.sqrt(beta) * z))
-        residual = rest + float(np.sum((z - R @ mean) ** 2))
-        return cls(mean, root, root @ root.T, log_det(t), residual)
+            mean = inverse_upper(t) @ (q[: len(R)].T @ (np.sqrt(beta) * z))
+        left = z - R @ mean
+        return cls(mean, t, log_det(t), problem.rest + float(np.vdot(left, left)))
+
+    @cached_property
+    def root(self) -> Array:
+        r"""Upper triangular, with :math:`\boldsymbol\Sigma` = root rootᵀ."""
+        return inverse_upper(self.factor)
+
+    @cached_property
+    def covariance(self) -> Array:
+        r""":math:`\boldsymbol\Sigma`."""
+        return self.root @ self.root.T
+
+
+def sumsq(mean: Array) -> Array:
+    """Sums of squares of the rows, of a single number mostly."""
+    return mean[:, 0] * mean[:, 0] if mean.shape[1] == 1 else np.einsum("jt,jt->j", mean, mean)
 
 
 def alpha_hessian(covariance: Array, mean: Array, alpha: Array) -> Array:
     r"""Second derivatives of the evidence in all :math:`\log\alpha_j`; ``mean`` has a column for each target."""
     root = np.sqrt(alpha)  # in the units of the prior no product leaves the range of numbers
-    covariance, mean = covariance * root * root[:, None], mean * root[:, None]
+    return _scaled_hessian(covariance * root * root[:, None], mean * root[:, None])
+
+
+def _scaled_hessian(covariance: Array, mean: Array) -> Array:
+    """The same in the units of the prior."""
     targets = mean.shape[1]
-    hessian = covariance * (0.5 * targets * covariance + mean @ mean.T)
-    hessian.flat[:: len(alpha) + 1] -= 0.5 * (targets * np.diagonal(covariance) + np.sum(mean**2, axis=1))
+    hessian = mean @ mean.T
+    hessian += (0.5 * targets) * covariance
+    hessian *= covariance
+    diagonal = np.einsum("ii->i", hessian)
+    diagonal -= 0.5 * (targets * covariance.diagonal() + sumsq(mean))
     return hessian
 
 
@@ -100,36 +157,28 @@ def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, lear
     gain : float
         What the quadratic model promises.
     """
-    covariance, mean, targets = post.covariance, post.mean, post.mean.shape[1]
-    spread = targets * np.diagonal(covariance) + np.sum(mean**2, axis=1)
-    gradient = 0.5 * (targets - alpha * spread)
-    curvature = alpha_hessian(covariance, mean, alpha)
+    a, targets, root = len(alpha), post.mean.shape[1], np.sqrt(alpha)
+    covariance, mean = post.covariance * root * root[:, None], post.mean * root[:, None]
+    variance, squares, fit = covariance.diagonal(), sumsq(mean), beta * post.residual_sumsq
+    gradient = np.empty(a + learn_noise)
+    gradient[:a] = 0.5 * (targets - targets * variance - squares)
+    hessian = np.empty((a + learn_noise, a + learn_noise))
+    hessian[:a, :a] = _scaled_hessian(covariance, mean)
     if learn_noise:
-        shrunk = alpha[:, None] * mean
-        pulled = covariance @ shrunk
-        v = np.diagonal(covariance) - np.square(covariance) @ alpha
-        cross = alpha * (0.5 * targets * v - np.sum(mean * pulled, axis=1))
-        fit = beta * post.residual_sumsq
-        gamma = len(alpha) - float(alpha @ np.diagonal(covariance))
-        along = -0.5 * (targets * float(alpha @ v) + fit) + float(np.sum(shrunk * pulled))
-        a = len(alpha)
-        bordered = np.empty((a + 1, a + 1))
-        bordered[:a, :a] = curvature
-        bordered[a, :a] = bordered[:a, a] = cross
-        bordered[a, a] = along
-        curvature = bordered
-        gradient = np.append(gradient, 0.5 * (targets * (n - gamma) - fit))
-    step = _ascend(-curvature, gradient)
-    step = step / max(1.0, float(np.max(np.abs(step))) / _REACH)
+        pulled = covariance @ mean
+        v = variance - np.einsum("ij,ij->i", covariance, covariance)  # α_j v_j
+        hessian[a, :a] = hessian[:a, a] = 0.5 * targets * v - (mean * pulled).sum(axis=1)
+        hessian[a, a] = -0.5 * (targets * v.sum() + fit) + np.vdot(mean, pulled)
+        gradient[a] = 0.5 * (targets * (n - a + variance.sum()) - fit)
+    step = _ascend(np.negative(hessian, out=hessian), gradient)
+    step /= max(1.0, float(np.abs(step).max()) / _REACH)
     return step, 0.5 * float(gradient @ step)
 
 
 def _ascend(hessian: Array, gradient: Array) -> Array:
     """Solve with the least multiple of the identity that makes the matrix positive definite."""
-    size = len(gradient)
     for shift in _SHIFTS:
-        factor = try_cholesky(hessian + shift * np.eye(size) if shift else hessian)
+        factor = try_cholesky(hessian + shift * np.eye(len(gradient)) if shift else hessian)
         if factor is not None:
-            inverse = inverse_upper(factor)
-            return inverse @ (inverse.T @ gradient)
-    return np.zeros(size)
+            return solve_cholesky(factor, gradient)
+    return np.zeros(len(gradient))

@@ -53,6 +53,17 @@ def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProbl
     return problem.restrict(_with_bias(first, problem.bias))
 
 
+def holding(problem: Problem, functions: list[int]) -> tuple[Problem, list[int]]:
+    """A working set with these functions of the whole dictionary in it, and their numbers there."""
+    if not isinstance(problem, GaussianProblem) or problem.members is None:
+        return problem, list(functions)
+    fresh = np.setdiff1d(functions, problem.members)
+    members = np.concatenate([problem.members, fresh])
+    problem = problem.enlarge(fresh) if len(fresh) else problem
+    place = {int(member): k for k, member in enumerate(members)}
+    return problem, [place[i] for i in functions]
+
+
 def widen(active: Active, tol: float) -> bool:
     """Take the best functions outside the working set into it; False where none gains more than ``tol``."""
     problem = active.problem
