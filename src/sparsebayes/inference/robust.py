@@ -15,12 +15,14 @@ what is data, as the start of an MM-estimate does.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from sparsebayes.design import DenseDesign
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.guard import run_guarded
 from sparsebayes.inference.problem import GaussianProblem
@@ -99,19 +101,18 @@ class _Loop:
         return found
 
     def settle(self, noise: RobustNoise, near: Result) -> RobustResult:
-        """Weigh the rows until that changes little, each problem solved from the last one's model.
+        """Weigh the rows until neither that nor the functions change, each problem solved from the last one's model.
 
         A noise that the guard has held stays held: released, it would collapse after all.
         """
         counts, held = self.problem.weights, near.status is Status.NOISE_HELD
         settings = replace(self.settings, noise_variance=1.0 / near.active.beta) if held else self.settings
+        result = self._near(noise, Warm.of(near.active), settings)
         for _ in range(_ROUNDS):
-            before = noise.weights
-            near = self._near(noise, near, settings)
-            noise = noise.updated(_expected_squares(self.problem, near), 1.0 / near.active.beta, counts)
-            if np.max(np.abs(noise.weights - before)) < _SETTLED:
+            noise, warm = self._weigh(noise, result, settings)
+            before, result = set(result.active.indices), self._near(noise, warm, settings)
+            if set(result.active.indices) <= before:
                 break
-        result = self._near(noise, near, settings)
         if held:
             status = Status.NOISE_HELD if result.status.converged else result.status
             result = replace(result, status=status, certificate=replace(result.certificate, noise_degenerate=True))
@@ -121,9 +122,29 @@ class _Loop:
         """The weighted problem solved from nothing."""
         return run_guarded(self._weighted(noise), self.solver, self.settings, self.rng)
 
-    def _near(self, noise: RobustNoise, near: Result, settings: Settings) -> Result:
+    def _near(self, noise: RobustNoise, warm: Warm, settings: Settings) -> Result:
         """The weighted problem solved from the model of almost the same problem."""
-        return run(self._weighted(noise), self.solver, replace(settings, warm=Warm.of(near.active)), self.rng)
+        return run(self._weighted(noise), self.solver, replace(settings, warm=warm), self.rng)
+
+    def _weigh(self, noise: RobustNoise, near: Result, settings: Settings) -> tuple[RobustNoise, Warm]:
+        """Weigh the rows for the functions of a model, which alone are in the dictionary here, until that settles."""
+        members, counts = near.active.indices, self.problem.weights
+        design = DenseDesign(self.problem.design.columns(np.array(members, dtype=np.intp)))
+        usable, cost = np.ones(len(members), dtype=np.bool_), self.problem.inclusion_cost
+        small = GaussianProblem(design, self.problem.targets, counts, usable, inclusion_cost=cost)
+        silent = copy.copy(self.solver)
+        silent.callback = None
+        settings = replace(settings, observe=None, keeper=None)
+        active, warm = near.active, Warm(list(range(len(members))), near.active.alpha, near.active.beta)
+        squares = _expected_squares(self.problem, near)
+        for _ in range(_ROUNDS):
+            before, noise = noise.weights, noise.updated(squares, 1.0 / active.beta, counts)
+            if np.max(np.abs(noise.weights - before)) < _SETTLED:
+                break
+            weighted = small.weighted(counts * noise.weights, noise.n_observations(counts))
+            result = run(weighted, silent, replace(settings, warm=warm), self.rng)
+            active, warm, squares = result.active, Warm.of(result.active), _expected_squares(small, result)
+        return noise, Warm([members[i] for i in warm.indices], warm.alpha, warm.beta)
 
     def _weighted(self, noise: RobustNoise) -> GaussianProblem:
         counts = self.problem.weights
