@@ -230,6 +230,26 @@ def test_a_trimmed_fit_ignores_outliers_at_the_ends():
     assert near[8:].mean() > 0.8
 
 
+def test_sure_outliers_leave_the_gaussian_fit_of_the_other_rows():
+    spoilt, weights = Y.copy(), np.ones(len(Y))
+    spoilt[::10] += np.where(np.arange(10) % 2 == 0, 50.0, -50.0)
+    weights[::10] = 0.0
+    plain = RVR(gamma=1 / 16).fit(X, Y, sample_weight=weights)
+    robust = RVR(gamma=1 / 16, likelihood="outliers").fit(X, spoilt)
+    np.testing.assert_allclose(robust.outlier_probability_[::10], 1.0)
+    np.testing.assert_allclose(robust.predict(X), plain.predict(X), atol=0.2 * np.sqrt(plain.noise_variance_))
+    assert robust.noise_variance_ == pytest.approx(plain.noise_variance_, rel=0.1)
+
+
+@pytest.mark.parametrize("likelihood", ["outliers", "student-t"])
+def test_a_robust_noise_is_held_where_the_evidence_would_let_it_collapse(likelihood):
+    X, y, _ = datasets.make_spikes(50, 100, 3, noise=0.1 / np.sqrt(50), random_state=0)
+    model = SparseBayesRegressor(fit_intercept=False, likelihood=likelihood).fit(X, y)
+    assert 0.25 <= model.noise_variance_ / (0.01 / 50) <= 2.0
+    assert model.status_ is Status.NOISE_HELD
+    assert model.certificate_.noise_degenerate
+
+
 def test_rows_of_weight_zero_have_no_outlier_probability():
     weights = np.ones(100)
     weights[:10] = 0.0

@@ -3,30 +3,42 @@ r"""The outer loop of the robust likelihoods: rows weighed, a Gaussian problem s
 The bound :math:`\mathcal L_q + \sum_n\ell_n` has several maxima, and least squares is a poor place to begin where
 outliers lie at the ends of the inputs: they draw the fit to themselves and look like data.  So where the dictionary is
 small the loop begins from a *trimmed* fit (least trimmed squares: Rousseeuw & Van Driessen 2006).
+
+Functions are chosen under weights that were found for other functions, so each time that the weights have settled the
+search begins again from nothing.  Where every row is surely data or surely not, the mixture's model is then the one
+that a Gaussian fit of the good rows finds.
+
+Student's t begins from the model of the mixture and only settles there.  With few degrees of freedom its noise explains
+what a missing function leaves over, and a search from nothing under its weights stops short: the mixture tells better
+what is data, as the start of an MM-estimate does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from sparsebayes.design import DenseDesign
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.guard import run_guarded
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.run import Result, Settings, Warm, run
 from sparsebayes.inference.solver import Solver
+from sparsebayes.inference.status import Status
 from sparsebayes.likelihood import OutlierMixture, RobustNoise, StudentT
 
 Rows = NDArray[np.bool_]
 
 _ROUNDS = 100
-_SEARCHES = 3
+_SEARCHES = 2
 # Rounds end when no row weight changes by more; the bound itself has plateaus on the way.
 _SETTLED = 5e-3
+# Rows more likely data than not under the mixture begin as data of Student's t.
+_DATA = 0.5
 # A trimmed fit needs this many rows for each function.
 _ROWS_PER_FUNCTION = 4
 _SUBSETS = 500
@@ -51,7 +63,7 @@ def run_robust(
     settings: Settings,
     rng: np.random.Generator,
 ) -> RobustResult:
-    """Maximise the bound from every start, and keep the best.
+    """Maximise the bound, from the model of the outlier mixture where the noise is another.
 
     Parameters
     ----------
@@ -62,42 +74,81 @@ def run_robust(
     solver, settings, rng
         As in :func:`~sparsebayes.inference.run.run`.
     """
-    target = problem.targets[:, 0]
-    found = [_iterate(problem, kind.begin(target, rows), solver, settings, rng) for rows in _starts(problem)]
-    return max(found, key=lambda result: result.bound)
+    loop, target = _Loop(problem, solver, settings, rng), problem.targets[:, 0]
+    mixture = loop.search(OutlierMixture.begin(target, _good_rows(problem)))
+    if kind is OutlierMixture:
+        return mixture
+    return loop.settle(kind.begin(target, mixture.noise.weights > _DATA), mixture.result)
 
 
-def _iterate(
-    problem: GaussianProblem, noise: RobustNoise, solver: Solver, settings: Settings, rng: np.random.Generator
-) -> RobustResult:
-    """Weigh and solve in turn until the weights settle; the best bound on the way is kept."""
-    counts = problem.weights
+@dataclass(frozen=True)
+class _Loop:
+    """Weighing and solving in turn."""
 
-    def solve(noise: RobustNoise, near: Result | None = None) -> RobustResult:
-        weighted = problem.weighted(counts * noise.weights, noise.n_observations(counts))
-        if near is None:
-            result = run_guarded(weighted, solver, settings, rng)
-        else:
-            result = run(weighted, solver, replace(settings, warm=Warm.of(near.active)), rng)
+    problem: GaussianProblem
+    solver: Solver
+    settings: Settings
+    rng: np.random.Generator
+
+    def search(self, noise: RobustNoise) -> RobustResult:
+        """Choose functions from nothing, and again whenever the rows have been weighed for those chosen."""
+        found = self.settle(noise, self._chosen(noise))
+        for _ in range(_SEARCHES):
+            chosen = self._chosen(found.noise)
+            if set(chosen.active.indices) == set(found.result.active.indices):
+                break
+            found = self.settle(found.noise, chosen)
+        return found
+
+    def settle(self, noise: RobustNoise, near: Result) -> RobustResult:
+        """Weigh the rows until neither that nor the functions change, each problem solved from the last one's model.
+
+        A noise that the guard has held stays held: released, it would collapse after all.
+        """
+        counts, held = self.problem.weights, near.status is Status.NOISE_HELD
+        settings = replace(self.settings, noise_variance=1.0 / near.active.beta) if held else self.settings
+        result = self._near(noise, Warm.of(near.active), settings)
+        for _ in range(_ROUNDS):
+            noise, warm = self._weigh(noise, result, settings)
+            before, result = set(result.active.indices), self._near(noise, warm, settings)
+            if set(result.active.indices) <= before:
+                break
+        if held:
+            status = Status.NOISE_HELD if result.status.converged else result.status
+            result = replace(result, status=status, certificate=replace(result.certificate, noise_degenerate=True))
         return RobustResult(result, noise, result.active.objective() + noise.bound(counts))
 
-    def reweigh(found: RobustResult) -> RobustNoise:
-        squares, noise_variance = _expected_squares(problem, found.result), 1.0 / found.result.active.beta
-        return found.noise.updated(squares, noise_variance, counts)
+    def _chosen(self, noise: RobustNoise) -> Result:
+        """The weighted problem solved from nothing."""
+        return run_guarded(self._weighted(noise), self.solver, self.settings, self.rng)
 
-    best = solve(noise)
-    for _ in range(_SEARCHES):
-        latest = best
+    def _near(self, noise: RobustNoise, warm: Warm, settings: Settings) -> Result:
+        """The weighted problem solved from the model of almost the same problem."""
+        return run(self._weighted(noise), self.solver, replace(settings, warm=warm), self.rng)
+
+    def _weigh(self, noise: RobustNoise, near: Result, settings: Settings) -> tuple[RobustNoise, Warm]:
+        """Weigh the rows for the functions of a model, which alone are in the dictionary here, until that settles."""
+        members, counts = near.active.indices, self.problem.weights
+        design = DenseDesign(self.problem.design.columns(np.array(members, dtype=np.intp)))
+        usable, cost = np.ones(len(members), dtype=np.bool_), self.problem.inclusion_cost
+        small = GaussianProblem(design, self.problem.targets, counts, usable, inclusion_cost=cost)
+        silent = copy.copy(self.solver)
+        silent.callback = None
+        settings = replace(settings, observe=None, keeper=None)
+        active, warm = near.active, Warm(list(range(len(members))), near.active.alpha, near.active.beta)
+        squares = _expected_squares(self.problem, near)
         for _ in range(_ROUNDS):
-            before, latest = latest, solve(reweigh(latest), latest.result)
-            if np.max(np.abs(latest.noise.weights - before.noise.weights)) < _SETTLED:
+            before, noise = noise.weights, noise.updated(squares, 1.0 / active.beta, counts)
+            if np.max(np.abs(noise.weights - before)) < _SETTLED:
                 break
-        # Rows have been weighed for one local maximum: another may be better now.
-        searched = solve(latest.noise)
-        if searched.bound <= latest.bound + settings.tol:
-            return max(best, latest, searched, key=lambda found: found.bound)
-        best = searched
-    return best
+            weighted = small.weighted(counts * noise.weights, noise.n_observations(counts))
+            result = run(weighted, silent, replace(settings, warm=warm), self.rng)
+            active, warm, squares = result.active, Warm.of(result.active), _expected_squares(small, result)
+        return noise, Warm([members[i] for i in warm.indices], warm.alpha, warm.beta)
+
+    def _weighted(self, noise: RobustNoise) -> GaussianProblem:
+        counts = self.problem.weights
+        return self.problem.weighted(counts * noise.weights, noise.n_observations(counts))
 
 
 def _expected_squares(problem: GaussianProblem, result: Result) -> Array:
@@ -108,14 +159,13 @@ def _expected_squares(problem: GaussianProblem, result: Result) -> Array:
     return (problem.targets[:, 0] - values @ active.mean[:, 0]) ** 2 + spread
 
 
-def _starts(problem: GaussianProblem) -> Iterator[Rows]:
+def _good_rows(problem: GaussianProblem) -> Rows:
     """Rows that begin as data: those near a trimmed fit where functions are few, else all of them."""
     n = len(problem.weights)
     candidates = np.flatnonzero(problem.eligible)
     if 0 < _ROWS_PER_FUNCTION * len(candidates) <= n:
-        yield near_trimmed_fit(problem.design.columns(candidates), problem.targets[:, 0])
-    else:
-        yield np.ones(n, dtype=np.bool_)
+        return near_trimmed_fit(problem.design.columns(candidates), problem.targets[:, 0])
+    return np.ones(n, dtype=np.bool_)
 
 
 def near_trimmed_fit(columns: Array, target: Array) -> Rows:

@@ -21,6 +21,8 @@ SETS = ("boston", "abalone", "concrete", "energy", "wine_red", "yacht", "califor
 _LARGEST = 2000
 # Widths of the kernel, in medians of the distance between rows; the evidence chooses.
 _WIDTHS = (0.5, 1.0, 2.0, 4.0)
+# Share of the training rows that a model may keep to be chosen.
+_KEPT = 0.1
 # Share of the training rows that the model with conformal intervals is fitted on; the others calibrate it.
 _FITTED = 0.75
 
@@ -70,12 +72,17 @@ def _is_number(value: object) -> bool:
 
 
 def best_model(X: Array, t: Array) -> RVR:
-    """The width with the largest objective and, there, the noise with the larger evidence: Gaussian or Student's t."""
+    """The sparse model with the largest evidence: of the widths, and there of Gaussian noise and Student's t."""
     median = float(np.median(pdist(X[:500])))
-    models = [RVR(gamma=1.0 / (width * median) ** 2, support="conservative").fit(X, t) for width in _WIDTHS]
-    best = max(models, key=lambda model: one_certificate(model.certificate_).objective)
-    heavy = RVR(gamma=best.gamma, support="conservative", likelihood="student-t").fit(X, t)
-    return max(best, heavy, key=lambda model: model.log_marginal_likelihood_)
+    best = _best([RVR(gamma=1.0 / (width * median) ** 2).fit(X, t) for width in _WIDTHS], len(t))
+    return _best([best, RVR(gamma=best.gamma, likelihood="student-t").fit(X, t)], len(t))
+
+
+def _best(models: list[RVR], n_rows: int) -> RVR:
+    """The model with the largest evidence of those that keep few rows; the sparsest where none does."""
+    shares = [len(model.relevance_) / n_rows for model in models]
+    sparse = [model for model, share in zip(models, shares, strict=True) if share <= _KEPT]
+    return max(sparse, key=lambda model: model.log_marginal_likelihood_) if sparse else models[int(np.argmin(shares))]
 
 
 def one_certificate(certificate: Certificate | list[Certificate]) -> Certificate:
@@ -93,7 +100,7 @@ def study(name: str) -> Row:
     X, t, X_test, t_test = prepared(name)
     model = best_model(X, t)
     cut = round(_FITTED * len(t))
-    halved = RVR(gamma=model.gamma, support="conservative").fit(X[:cut], t[:cut]).calibrate(X[cut:], t[cut:])
+    halved = RVR(gamma=model.gamma).fit(X[:cut], t[:cut]).calibrate(X[cut:], t[cut:])
     kernel = ConstantKernel(1.0) * RBF(np.sqrt(X.shape[1])) + WhiteKernel(0.1)
     process = GaussianProcessRegressor(kernel, random_state=0).fit(X, t)
     mean, std = process.predict(X_test, return_std=True)
