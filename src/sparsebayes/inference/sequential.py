@@ -36,6 +36,8 @@ _TIE = 1e-10
 # A function that brings less than this many nats is worth a trial deletion where gains are only predicted.
 _DOUBTFUL = 1.0
 _NEAR_MISSES = 5
+# Batches are made until so many functions in a row were refused.
+_FEW_REFUSED = 3
 # What such a prediction may be wrong by: re-estimation goes on until this fraction of the tolerance.
 _CAUTION = 0.1
 
@@ -196,9 +198,12 @@ class Sequential(Solver):
         if choice is None:
             return self._finish(state, scores, tol)
         if partial and active.approximate and not scores.in_model[choice] and self.selection == "greedy":
-            together = companions(state, scores, choice, tol)
-            if len(together) > 1 and active.add_together(together, scores.best[together]):
-                return self._done(state, "add", choice, len(together))
+            # Where several have been refused, they are what is left of larger batches.
+            together = [] if len(state.refused) > _FEW_REFUSED else companions(state, scores, choice, tol)
+            while len(together) > 1:
+                if active.add_together(together, scores.best[together]):
+                    return self._done(state, "add", choice, len(together))
+                together = together[: len(together) // 2]
         if self.sweeps and not np.any(scores.structural & (scores.gain > tol)):
             changed = active.sweep(tol)
             if changed:

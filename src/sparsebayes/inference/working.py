@@ -38,6 +38,9 @@ def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProbl
     if isinstance(problem, GaussianProblem) and problem.landmarks is not None:
         return problem.restrict(_with_bias(problem.landmarks, problem.bias))
     rows, functions = problem.design.shape
+    if isinstance(problem, LaplaceProblem) and problem.n_outputs > 1:
+        # Functions are added in batches, modes found roughly, and most functions scored at a glance on the way.
+        return problem.roughly()
     if rows * functions <= _LARGE or functions <= 2 * _FIRST:
         return problem
     empty = ActiveSet(problem, 1.0) if isinstance(problem, GaussianProblem) else LaplaceActive(problem)
@@ -54,12 +57,16 @@ def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProbl
 def widen(active: Active, tol: float) -> bool:
     """Take the best functions outside the working set into it; False where none gains more than ``tol``."""
     problem = active.problem
-    if problem.parent is None or problem.members is None:
+    at_a_glance = isinstance(problem, LaplaceProblem) and problem.watched is not None
+    if problem.parent is None or (problem.members is None and not at_a_glance):
         return False
     columns, gain = active.promising(_FRESH)
     fresh = columns[gain > tol]
     if not len(fresh):
         return False
+    if at_a_glance:
+        active.extend(problem.watch(fresh))
+        return True
     # With a stand-in the whole dictionary is scored at the cost of a few hundred of its functions.
     whole = isinstance(problem, LaplaceProblem) and problem.parent.stand_in is not None
     active.extend(problem.parent.roughly() if whole else problem.enlarge(fresh))
