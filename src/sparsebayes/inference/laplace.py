@@ -70,6 +70,7 @@ class LaplaceActive(Active):
         self.problem = problem
         self.beta = 1.0
         self.alpha = np.zeros(0)
+        self._weaker = 0
         self._columns = problem.active([])
         self._commit(self._columns, self.alpha, find_mode(self._columns, self.alpha, np.zeros(0)))
 
@@ -217,26 +218,44 @@ class LaplaceActive(Active):
         """Add function i, if that gains ``at_least``."""
         return self._add([i], np.array([alpha]), at_least)
 
-    def add_together(self, functions: list[int], alpha: Array) -> bool:
-        """Add several functions at once, if that raises the objective."""
-        return self._add(functions, alpha, 0.0)
+    def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
+        """Add several functions at once, if that gains ``at_least``."""
+        return self._add(functions, alpha, at_least)
+
+    def trial(self, i: int, alpha: float, at_least: float) -> float | None:
+        """The precision, about this one or larger, with which adding function i would gain ``at_least``."""
+        found = self._larger(self._columns.add([i]), [i], np.array([alpha]), at_least)
+        return None if found is None else float(found[0][-1])
 
     def _add(self, functions: list[int], alpha: Array, at_least: float) -> bool:
-        r"""Add functions, if that gains ``at_least``.
+        columns = self._columns.add(functions)
+        found = self._larger(columns, functions, alpha, at_least)
+        if found is None:
+            return False
+        self._commit(columns, *found)
+        return True
+
+    def _larger(
+        self, columns: ActiveColumns, functions: list[int], alpha: Array, at_least: float
+    ) -> tuple[Array, Mode] | None:
+        r"""All precisions, and the mode, with which adding functions gains ``at_least``.
 
         The predicted precisions may be too small where rows saturate; then larger ones are tried, as long as the slope
-        of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.
+        of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.  Saturation lasts: the next trial begins
+        near where this one succeeds.
         """
-        columns, start = self._columns.add(functions), np.append(self.mean, np.zeros(len(functions)))
-        found = self.statistics()
+        found, start = self.statistics(), np.append(self.mean, np.zeros(len(functions)))
         promise = 0.5 * float(np.sum((found.q2[functions] - found.s[functions]) / alpha))
         at_least += len(functions) * self.problem.inclusion_cost
-        for factor in _WEAKER:
-            if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least, same_outputs=True):
-                return True
-            if promise / factor <= at_least:
-                return False
-        return False
+        last = max([k for k, factor in enumerate(_WEAKER) if promise / factor > at_least], default=0)
+        first = 0 if self.problem.parent is None else min(self._weaker, last)
+        for k in range(first, last + 1):
+            larger = np.append(self.alpha, _WEAKER[k] * alpha)
+            mode = find_better_mode(columns, larger, start, self._mode.point, self.evidence() + at_least)
+            if mode is not None:
+                self._weaker = max(0, k - 1)
+                return larger, mode
+        return None
 
     def reestimate(self, j: int, alpha: float) -> bool:
         """Give the j-th function another precision, or one nearer to its own if that does not help."""

@@ -351,15 +351,19 @@ def find_better_mode(
     """The mode, if the evidence there is above ``beat``; None as soon as that is out of reach.
 
     The evidence settles as fast as Newton's method converges: where even many times what the last step brought would
-    not be enough, the steps to come are not made.
+    not be enough, the steps to come are not made.  That is a guess, made only in a working set.
     """
     before, last = -np.inf, None
+    guess = active.problem.parent is not None
     for last in _newton(active, alpha, start, known):
-        reach = last.decrement + _HOPE * max(0.0, last.evidence(alpha) - before)
-        if last.evidence(alpha) + reach < beat:
+        if not guess:
+            continue
+        here = last.evidence(alpha)
+        if here + last.decrement + _HOPE * max(0.0, here - before) < beat:
             return None
-        before = last.evidence(alpha)
-    return last.mode(alpha) if last is not None and before > beat else None
+        before = here
+    mode = None if last is None else last.mode(alpha)
+    return mode if mode is not None and mode.evidence > beat else None
 
 
 def mode_at(active: ActiveColumns, alpha: Array, weights: Array) -> Mode:

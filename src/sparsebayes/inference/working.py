@@ -18,6 +18,8 @@ from sparsebayes.inference.problem import GaussianProblem, Index, Problem
 
 # Entries of a dictionary from which on the search goes on in a working set.
 _LARGE = 1 << 21
+# The same times the number of classes, from which on functions of several classes are added in batches.
+_ROUGHLY = 1 << 18
 # Functions of the first working set, where no compression has chosen them, and functions taken in at once.
 _FIRST = 256
 _FRESH = 100
@@ -38,7 +40,7 @@ def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProbl
     if isinstance(problem, GaussianProblem) and problem.landmarks is not None:
         return problem.restrict(_with_bias(problem.landmarks, problem.bias))
     rows, functions = problem.design.shape
-    if isinstance(problem, LaplaceProblem) and problem.n_outputs > 1:
+    if isinstance(problem, LaplaceProblem) and problem.n_outputs > 1 and rows * problem.n_functions > _ROUGHLY:
         # Functions are added in batches, modes found roughly, and most functions scored at a glance on the way.
         return problem.roughly()
     if rows * functions <= _LARGE or functions <= 2 * _FIRST:
