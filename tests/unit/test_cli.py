@@ -10,6 +10,7 @@ from commands import call, succeed, write, write_problem
 
 import sparsebayes.tables.learning as learning
 from sparsebayes import RVR
+from sparsebayes.basis import RBF
 from sparsebayes.cli import commands, demonstration
 from sparsebayes.export import load
 from sparsebayes.tables import TableModel, read_table
@@ -66,9 +67,25 @@ class TestFitAndPredict:
         model = TableModel.load("data.model")
         study = learning.reopen(model, read_table(Path("data.csv")))
         train = X[study.train]
-        expected = RVR().fit((train - train.mean(axis=0)) / train.std(axis=0), y[study.train])
+        scaled = (train - train.mean(axis=0)) / train.std(axis=0)
+        expected = RVR(gamma="evidence").fit(scaled, y[study.train])
         np.testing.assert_allclose(model.estimator.coef_, expected.coef_, rtol=1e-6)
         assert len(study.test) == 8
+
+    def test_learns_the_width_from_some_of_many_rows(self, data, monkeypatch):
+        monkeypatch.setattr(learning, "_ROWS_FOR_WIDTH", 20)
+        output = succeed("fit", "data.csv", "-t", "y", "--no-report")
+        assert "learned from 20 of the 32 training rows" in " ".join(output.split())
+        est = load("data.model")
+        assert (type(est.kernel), est.gamma) == (RBF, "scale")
+        assert est.kernel.width != pytest.approx(np.sqrt(3.0))  # what gamma="scale" would have been
+
+    def test_another_solver_takes_the_width_that_was_learned(self, data):
+        succeed("fit", "data.csv", "-t", "y", "--no-report")
+        learned = load("data.model").kernel_
+        succeed("fit", "data.csv", "-t", "y", "--solver", "mackay", "--no-report")
+        est = load("data.model")
+        assert (est.solver, est.kernel.width) == ("mackay", pytest.approx(learned.width, rel=1e-6))
 
     def test_writes_a_report_beside_the_model(self, data):
         output = succeed("fit", "data.csv", "--target", "y", "--out", "my.model")
@@ -154,7 +171,7 @@ class TestFitAndPredict:
 
     def test_an_early_stop_has_a_status_of_its_own(self, data, monkeypatch):
         monkeypatch.setattr(learning, "RVR", lambda *a, **k: RVR(*a, **k, max_iter=1))
-        assert "Stopped at max_iter" in succeed("fit", "data.csv", "-t", "y", status=3)
+        assert "Stopped at max_iter" in succeed("fit", "data.csv", "-t", "y", "--gamma", "scale", status=3)
         assert TableModel.load("data.model").estimator.max_iter == 1
 
     def test_a_constant_target_and_few_rows(self):

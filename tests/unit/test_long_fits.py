@@ -20,6 +20,7 @@ from sparsebayes.estimators import progress
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.inference import Record, Status
+from sparsebayes.inference.interrupt import asked_to_stop
 
 WIDTH = 2.5
 
@@ -74,6 +75,32 @@ def test_ctrl_c_leaves_the_last_complete_state():
     assert (status, finite) == ("INTERRUPTED", "True")
     assert 1 <= int(kept) <= 5
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("records", [1, 10, 40])
+def test_an_interrupt_ends_the_learning_of_widths(records):
+    X, y = datasets.make_sinc(60, noise=0.1, random_state=0)
+    seen = []
+
+    def callback(record, active):
+        seen.append(record)
+        return len(seen) == records
+
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
+        model = RVR(gamma="evidence", solver=Sequential(callback=callback)).fit(X, y)
+    assert (model.status_.name, len(seen)) == ("INTERRUPTED", records)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_a_signal_between_two_searches_is_not_lost():
+    with asked_to_stop() as outer:
+        signal.raise_signal(signal.SIGINT)
+        with asked_to_stop() as inner:
+            assert inner()
+        assert outer()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_handler_of_the_callers_own_stays_in_place():

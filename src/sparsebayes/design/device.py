@@ -54,6 +54,11 @@ class Native(Design):
         found = self.correlate_there(self.place.put(V.reshape(len(V), -1)))
         return self.place.get(found).reshape(self.shape[1], *V.shape[1:])
 
+    def among(self, idx: Any) -> Floats:
+        """Return Φ[:, idx]ᵀ Φ[:, idx], (k, k)."""
+        columns = self.native(idx)
+        return self.place.get(columns.T @ columns)
+
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
         rows = np.ones(self.shape[0]) if weights is None else self._row_weights(weights)

@@ -52,6 +52,11 @@ class Design(ABC):
             columns *= self._row_weights(weights)[:, None]
         return self.correlate(columns)
 
+    def among(self, idx: Any) -> Floats:
+        """Return Φ[:, idx]ᵀ Φ[:, idx], (k, k)."""
+        columns = self.columns(idx)
+        return columns.T @ columns
+
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
         rows = None if weights is None else self._row_weights(weights)

@@ -115,6 +115,8 @@ def learn_kernel(
     chain = learner.learn(path, list(np.clip(first + _JITTER * draws, prior.lower, prior.upper)))
     parameters = _judge(learner, chain, functions.parameters, extent)
     results = [_concluded(result, chain, k, parameters) for k, result in enumerate(chain.results)]
+    if learner.interrupted:
+        results = [replace(result, status=Status.INTERRUPTED) for result in results]
     kernel = _settled(dictionary.basis, family.at(chain.log_theta))
     return Learned(replace(family.rebuilt(chain.log_theta), basis=kernel), results, kernel, parameters)
 

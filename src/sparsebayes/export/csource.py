@@ -257,8 +257,10 @@ class _Source:
             ]
         else:
             # κ(v) = (1 + πv/8)^-1/2 (MacKay 1992), as in posterior/classes.py.
-            kappa = f"sqrt(1.0 + {np.pi / 8.0!r} * {name}_variance(phi, k))"
-            tail = [f"        {into} = sum / {kappa};", "    }", *_HEADS[plan.head].format(N=upper).split("\n"), "}"]
+            pairs = plan.head is Head.SOFTMAX
+            kappa = f"sqrt(1.0 + {np.pi / 8.0!r} * {name}_variance(phi, {'pair' if pairs else 'k'}))"
+            head = _HEADS[plan.head].format(N=upper, kappa=kappa)
+            tail = [f"        {into} = sum{'' if pairs else f' / {kappa}'};", "    }", *head.split("\n"), "}"]
         return "\n".join([*lines, *tail]).lstrip("\n")
 
 
@@ -278,7 +280,12 @@ _SOFTMAX = (
     _BEST
     + """    double total = 0.0;
     for (int k = 0; k < {N}_OUTPUTS; ++k) {{
-        probabilities[k] = exp(y[k] - y[best]);
+        probabilities[k] = 1.0;
+        if (k != best) {{
+            int i = k < best ? k : best, j = k < best ? best : k;
+            int pair = i * (2 * {N}_OUTPUTS - i - 1) / 2 + j - i - 1;
+            probabilities[k] = exp((y[k] - y[best]) / {kappa});
+        }}
         total += probabilities[k];
     }}
     for (int k = 0; k < {N}_OUTPUTS; ++k) {{

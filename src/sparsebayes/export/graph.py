@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sparsebayes._version import __version__
 
 from .formulas import Node
-from .plan import Head, Plan, make_plan
+from .plan import Head, Plan, make_plan, pair_table
 
 # Old enough for the runtimes of several years, new enough for every operator used.
 _OPSET = 17
@@ -158,7 +158,7 @@ class _Block:
 
 
 def _outputs(graph: _Graph, plan: Plan, values: str) -> tuple[str, str]:
-    """Outputs m_k and their variances v_k, (n, K)."""
+    """Outputs m_k, (n, K), and the variances of the outputs or of their differences, (n, P)."""
     means = graph.node(
         "Add", graph.node("MatMul", values, graph.constant(plan.weights.T)), graph.constant(plan.offsets)
     )
@@ -182,6 +182,8 @@ def _gaussian(graph: _Graph, plan: Plan, means: str, variances: str, outside: in
 
 
 def _classes(graph: _Graph, plan: Plan, means: str, variances: str, outside: int) -> list[Any]:
+    if plan.head is Head.SOFTMAX:
+        means, variances = _against_the_best(graph, plan, means, variances)
     # κ(v) = (1 + πv/8)^-1/2 (MacKay 1992), as in posterior/classes.py.
     inflated = graph.node("Add", graph.node("Mul", variances, graph.constant(np.pi / 8.0)), graph.constant(1.0))
     decision = graph.node("Div", means, graph.node("Sqrt", inflated))
@@ -207,6 +209,15 @@ def _classes(graph: _Graph, plan: Plan, means: str, variances: str, outside: int
     graph.node("Gather", graph.constant(labels), place, output="label", axis=0)
     info = graph.onnx.helper.make_tensor_value_info
     return [info("label", kind, ["n"]), info("probabilities", outside, ["n", len(labels)])]
+
+
+def _against_the_best(graph: _Graph, plan: Plan, means: str, variances: str) -> tuple[str, str]:
+    """Outputs less the largest of them, and the variances of these differences, (n, K)."""
+    best = graph.node("ArgMax", means, axis=1, keepdims=0)
+    none = graph.node("ReduceMin", graph.node("Mul", variances, graph.constant(0.0)), axes=[1], keepdims=1)
+    place = graph.node("Gather", graph.constant(pair_table(plan.n_outputs).astype(np.int64)), best, axis=0)
+    gathered = graph.node("GatherElements", graph.node("Concat", variances, none, axis=1), place, axis=1)
+    return graph.node("Sub", means, graph.node("ReduceMax", means, axes=[1], keepdims=1)), gathered
 
 
 def _labels(onnx: Any, classes: Any) -> tuple[NDArray[Any], int]:

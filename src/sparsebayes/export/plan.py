@@ -52,8 +52,9 @@ class Plan:
         Closed forms of the F kept functions.
     weights, offsets : ndarray of shape (K, F), (K,)
         Of the outputs.
-    covariances : ndarray of shape (K, F, F)
-        Symmetric S_k, whose quadratic form is the variance of output k (moderated with it, in classification).
+    covariances : ndarray of shape (P, F, F)
+        Symmetric matrices whose quadratic forms are the variances of the outputs; under a softmax, of the differences
+        of every two outputs, in the order of :func:`pair_table`.
     noise : ndarray of shape (K,)
         Noise variances; zero in classification.
     head : Head
@@ -96,6 +97,14 @@ class Plan:
         # ((x - a)/s - b)/t = (x - (a + s b))/(s t)
         plan = replace(self, centre=centre + scale * self.centre, scale=scale * self.scale)
         return plan if names is None else replace(plan, names=names)
+
+
+def pair_table(n_outputs: int) -> NDArray[np.intp]:
+    """Where among ``covariances`` the variance of the difference of outputs i and j is; one past the end for i = j."""
+    table = np.full((n_outputs, n_outputs), n_outputs * (n_outputs - 1) // 2, dtype=np.intp)
+    first, second = np.triu_indices(n_outputs, 1)
+    table[first, second] = table[second, first] = np.arange(len(first))
+    return table
 
 
 def make_plan(model: Any) -> Plan:
@@ -212,13 +221,13 @@ def _class_outputs(posteriors: list[Any], n_functions: int) -> dict[str, Any]:
     for posterior in posteriors:
         w = np.zeros((posterior.n_outputs, n_functions))
         w[posterior.outputs, posterior.functions] = posterior.mean
-        weights.append(w if len(w) == 1 else w - w.mean(axis=0))  # outputs count against the mean of all
-        for contrast in posterior.contrasts:
-            factor = contrast[posterior.outputs]
+        weights.append(w)
+        for difference in posterior.differences:
+            factor = difference[posterior.outputs]
             covariances.append(
                 _spread(posterior.covariance * np.outer(factor, factor), posterior.functions, n_functions)
             )
-    n_outputs = len(covariances)
+    n_outputs = sum(map(len, weights))
     several = Head.SOFTMAX if len(posteriors) == 1 else Head.ONE_AGAINST_REST
     return {
         "weights": np.vstack(weights),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .formulas import Node
-from .plan import Head, Plan, make_plan
+from .plan import Head, Plan, make_plan, pair_table
 
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 # Databases disagree on what an exponential beyond the range of doubles is: an error, infinity, or NULL.
@@ -143,14 +143,13 @@ class _Query:
         return f"({args[0]} {_INFIX[node.op]} {args[1]})" if node.op in _INFIX else _CALLS[node.op](*args)
 
     def _outputs(self) -> list[str]:
-        """Outputs m_k and their variances v_k."""
+        """Outputs m_k, and the variances v_p of the outputs or of their differences."""
         expressions = []
         for k in range(self.plan.n_outputs):
             weights, offset = self.plan.weights[k], self.plan.offsets[k]
             terms = [f"{_number(w)} * f{i}" for i, w in enumerate(weights) if w != 0.0]
             expressions.append(f"{_sum([_number(offset), *terms])} AS m{k}")
-            expressions.append(f"{_form(self.plan.covariances[k])} AS v{k}")
-        return expressions
+        return expressions + [f"{_form(matrix)} AS v{p}" for p, matrix in enumerate(self.plan.covariances)]
 
 
 def _form(matrix: np.ndarray) -> str:
@@ -178,21 +177,22 @@ def _gaussian(plan: Plan) -> tuple[Steps, list[str]]:
 
 def _classes(plan: Plan) -> tuple[Steps, list[str]]:
     count = range(plan.n_outputs)
-    # κ(v) = (1 + πv/8)^-1/2 (MacKay 1992), as in posterior/classes.py.
-    inflated = [f"1.0 + {_number(np.pi / 8.0)} * CASE WHEN v{k} < 0.0 THEN 0.0 ELSE v{k} END" for k in count]
-    decisions = [f"m{k} / SQRT({inflated[k]}) AS d{k}" for k in count]
+    largest = {k: " AND ".join(f"m{k} >= m{i}" for i in count if i != k) for k in count}
+    if plan.head is Head.SOFTMAX:
+        pairs = pair_table(plan.n_outputs)
+        gaps = [[f"(m{k} - m{b}) / {_inflation(pairs[b, k])}" if k != b else "0.0" for b in count] for k in count]
+        decisions = [f"{_case({largest[b]: gaps[k][b] for b in count})} AS d{k}" for k in count]
+    else:
+        decisions = [f"m{k} / {_inflation(k)} AS d{k}" for k in count]
     labels = [_literal(label) for label in np.asarray(plan.classes).tolist()]
     steps: Steps = [("decisions", decisions)]
     if plan.head is Head.LOGISTIC:
         shares = [f"1.0 / (1.0 + {_exp(f'{sign}d0')})" for sign in ("", "-")]
         label = f"CASE WHEN d0 > 0.0 THEN {labels[1]} WHEN d0 <= 0.0 THEN {labels[0]} END"
     else:
-        best = [" AND ".join(f"d{k} >= d{i}" for i in count if i != k) for k in count]
-        label = "CASE " + " ".join(f"WHEN {best[k]} THEN {labels[k]}" for k in count) + " END"
+        label = _case({" AND ".join(f"d{k} >= d{i}" for i in count if i != k): labels[k] for k in count})
         if plan.head is Head.SOFTMAX:
-            largest = "CASE " + " ".join(f"WHEN {best[k]} THEN d{k}" for k in count) + " END AS largest"
-            masses = [f"{_exp(f'(d{k} - largest)')} AS e{k}" for k in count]
-            steps.append(("largest", [largest]))
+            masses = [f"{_exp(f'd{k}')} AS e{k}" for k in count]
         else:
             masses = [f"1.0 / (1.0 + {_exp(f'-d{k}')}) AS e{k}" for k in count]
         steps += [("masses", masses), ("total", [f"{_sum([f'e{k}' for k in count])} AS total"])]
@@ -203,6 +203,15 @@ def _classes(plan: Plan) -> tuple[Steps, list[str]]:
         for share, name in zip(shares, np.asarray(plan.classes).tolist(), strict=True)
     ]
     return steps, [f'{label} AS "label"', *named]
+
+
+def _inflation(p: int) -> str:
+    """1/κ(v) = (1 + πv/8)^1/2 (MacKay 1992), as in posterior/classes.py."""
+    return f"SQRT(1.0 + {_number(np.pi / 8.0)} * CASE WHEN v{p} < 0.0 THEN 0.0 ELSE v{p} END)"
+
+
+def _case(answers: dict[str, str]) -> str:
+    return "CASE " + " ".join(f"WHEN {condition} THEN {answer}" for condition, answer in answers.items()) + " END"
 
 
 def _listed(expressions: list[str]) -> str:

@@ -40,8 +40,9 @@ def companions(state: State, scores: Scores, i: int, tol: float) -> list[int]:
     if len(pool) <= 1:
         return [i]
     columns, outputs = problem.split(pool.tolist())
-    values = problem.design.columns(columns)
-    overlap = np.abs(values.T @ values) / np.sqrt(np.outer(*[np.einsum("nc,nc->c", values, values)] * 2))
+    products = problem.design.among(columns)
+    norms = np.sqrt(np.diagonal(products))
+    overlap = np.abs(products) / np.outer(norms, norms)
     chosen: list[int] = []
     for c in range(len(pool)):
         near = [d for d in chosen if outputs[d] == outputs[c]]

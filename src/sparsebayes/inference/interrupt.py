@@ -15,22 +15,33 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
 
     A step that is cut short leaves a model that is half changed.  So the first signal is only noted, for the loop to
     end after the present step.  Signals reach the main thread alone; and where the caller has a handler of their own it
-    is left in place.
+    is left in place.  One loop may run inside another: both are told.
     """
-    noted = False
-    if threading.current_thread() is not threading.main_thread() or (
-        signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    ):
+    if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-
-    def note(number: int, frame: Any) -> None:
-        nonlocal noted
-        noted = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    signal.signal(signal.SIGINT, note)
+    present = signal.getsignal(signal.SIGINT)
+    if isinstance(present, _Noted):
+        yield lambda: present.noted
+        return
+    if present is not signal.default_int_handler:
+        yield lambda: False
+        return
+    handler = _Noted()
+    signal.signal(signal.SIGINT, handler)
     try:
-        yield lambda: noted
+        yield lambda: handler.noted
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class _Noted:
+    """A handler that only notes the first signal."""
+
+    def __init__(self) -> None:
+        self.noted = False
+
+    def __call__(self, number: int, frame: Any) -> None:
+        if self.noted:
+            raise KeyboardInterrupt
+        self.noted = True

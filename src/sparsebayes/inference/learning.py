@@ -10,7 +10,7 @@ found, with all the starts of the solver; if that finds a better model, the clim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.interrupt import asked_to_stop
 from sparsebayes.inference.kernel_parameters import (
     Climbed,
     Family,
@@ -137,18 +138,23 @@ class Learner:
         self.prior = prior
         self.rng = rng
         self.off = off
+        self.interrupted = False
+        self._stop: Callable[[], bool] = lambda: False
         self._next = 0
 
     def learn(self, path: Sequence[Array], restarts: Sequence[Array] = ()) -> Chain:
-        """Search along a path of parameters, climb from its best places and from every restart, and keep the best."""
-        with one_thread():
+        """Search along a path of parameters, climb from its best places and from every restart, and keep the best.
+
+        Where the user interrupts, the best until then is returned, and ``interrupted`` is set.
+        """
+        with one_thread(), asked_to_stop() as self._stop:
             return self._learn(path, restarts)
 
     def _learn(self, path: Sequence[Array], restarts: Sequence[Array]) -> Chain:
-        along = sorted((self._search(theta, quick=True) for theta in path), key=lambda c: -c.score)
-        begun = [*along[:_PLACES], *(self._search(theta, quick=True) for theta in restarts)]
+        along = [self._search(path[0], quick=True), *self._searches(path[1:])]
+        begun = [*sorted(along, key=lambda c: -c.score)[:_PLACES], *self._searches(restarts)]
         best = max((self._ascend(chain) for chain in begun), key=lambda c: c.score)
-        for _ in range(_CONFIRMATIONS):
+        for _ in range(0 if self._over() else _CONFIRMATIONS):
             again = self._search(best.log_theta, quick=False)
             if again.objective <= best.objective + _GAIN:  # the same dictionary: nothing to pay for
                 break
@@ -160,7 +166,9 @@ class Learner:
         refused = 0
         for p in np.argsort(np.abs(best.log_theta - self.off)):
             models = self.models(best)
-            if refused == _REFUSALS or not self.live(best.log_theta)[p] or not any(len(m.indices) for m in models):
+            if self._over() or refused == _REFUSALS:
+                break
+            if not self.live(best.log_theta)[p] or not any(len(m.indices) for m in models):
                 continue
             there, free = best.log_theta.copy(), self.moving(best, models)
             there[p], free[p] = self.off[p], False
@@ -176,7 +184,17 @@ class Learner:
         """Inputs that are not switched off, by parameter."""
         return np.abs(log_theta - self.off) > _NEARLY_OFF
 
+    def _over(self) -> bool:
+        """Whether the user has had enough: the signal came, or a callback said so within a search."""
+        self.interrupted = self.interrupted or self._stop()
+        return self.interrupted
+
     # -- searching -----------------------------------------------------------------------------------------
+
+    def _searches(self, places: Sequence[Array]) -> Iterator[Chain]:
+        for log_theta in places:
+            if not self._over():
+                yield self._search(log_theta, quick=True)
 
     def _search(self, log_theta: Array, *, quick: bool) -> Chain:
         """Search from nothing: by the first of the solver's starts alone, or by all of them."""
@@ -198,7 +216,7 @@ class Learner:
         best, waited = chain, 0
         for _ in range(_ROUNDS):
             models = self.models(chain)
-            if waited == _PATIENCE or not any(len(model.indices) for model in models):
+            if self._over() or waited == _PATIENCE or not any(len(model.indices) for model in models):
                 break
             moving = self.moving(chain, models)
             found = climb(self.family, models, self.prior, chain.log_theta, _STEPS, moving)
@@ -233,7 +251,9 @@ class Learner:
         return grown
 
     def _run(self, problems: Problems, settings: Sequence[Settings]) -> list[Result]:
-        return [run(p, self.solver, own, self.rng) for p, own in zip(problems, settings, strict=True)]
+        results = [run(p, self.solver, own, self.rng) for p, own in zip(problems, settings, strict=True)]
+        self.interrupted = self.interrupted or any(r.status is Status.INTERRUPTED for r in results)
+        return results
 
     def _count(self, log_theta: Array) -> int:
         return int(np.sum(self.live(log_theta)))

@@ -28,6 +28,8 @@ _FRESH = 100
 # entries it goes on in the whole dictionary.
 _ALIKE = 0.9
 _WHOLE = 1 << 25
+# Functions up to which a classifier scores all of them at every step.
+_SCORED = 1 << 16
 
 
 def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProblem:
@@ -69,8 +71,13 @@ def widen(active: Active, tol: float) -> bool:
     if at_a_glance:
         active.extend(problem.watch(fresh))
         return True
-    # With a stand-in the whole dictionary is scored at the cost of a few hundred of its functions.
-    whole = isinstance(problem, LaplaceProblem) and problem.parent.stand_in is not None
+    # With a stand-in the whole dictionary is scored at the cost of a few hundred of its functions, unless it is so
+    # large that going through its scores is the cost.
+    whole = (
+        isinstance(problem, LaplaceProblem)
+        and problem.parent.stand_in is not None
+        and problem.parent.design.shape[1] <= _SCORED
+    )
     active.extend(problem.parent.roughly() if whole else problem.enlarge(fresh))
     return True
 

@@ -49,32 +49,41 @@ class ClassPosterior:
     def decide(self, values: Array, *, moderated: bool) -> Array:
         """Outputs whose logistic or softmax is the class probability, (n, K).
 
-        Moderated outputs integrate over the posterior of the weights.  With several classes the output of each, taken
-        against the mean of the others, is moderated by its own variance, which for two classes is exactly the logistic
-        rule.
+        Moderated outputs integrate over the posterior of the weights.  With several classes the log-odds of each
+        against the class of the largest output are moderated by the variance of their difference: for two classes
+        exactly the logistic rule, and the class of the largest output remains the most probable one.
         """
         y = self.predict(values)
         if not moderated:
             return y
-        kappa = moderation(self._variance(values, self.contrasts))
-        return kappa * (y if self.n_outputs == 1 else y - y.mean(axis=1, keepdims=True))
+        v = self._covariance(values)
+        if self.n_outputs == 1:
+            return moderation(np.maximum(v[:, 0], 0.0)) * y
+        rows, best = np.arange(len(y)), np.argmax(y, axis=1)
+        own = np.diagonal(v, axis1=1, axis2=2)
+        gap = y - y[rows, best, None]
+        decided = moderation(np.maximum(own + own[rows, best, None] - 2.0 * v[rows, best], 0.0)) * gap
+        return decided - decided.mean(axis=1, keepdims=True)
 
     @property
-    def contrasts(self) -> Array:
-        """Combinations of the outputs by whose variances they are moderated, (K, K)."""
-        k = self.n_outputs
-        return np.ones((1, 1)) if k == 1 else (np.eye(k) - 1.0 / k) * (k / (k - 1.0))
+    def differences(self) -> Array:
+        """Combinations of the outputs by whose variances they are moderated: each alone, or one for each pair."""
+        first, second = np.triu_indices(self.n_outputs, 1)
+        eye = np.eye(self.n_outputs)
+        return eye if self.n_outputs == 1 else eye[first] - eye[second]
 
     def probabilities(self, values: Array, *, moderated: bool) -> Array:
         """Probability of the positive class, (n, 1), or of each of K classes, (n, K)."""
         y = self.decide(values, moderated=moderated)
         return expit(y) if self.n_outputs == 1 else softmax(y, axis=1)
 
-    def _variance(self, values: Array, contrasts: Array) -> Array:
-        """Posterior variance of linear combinations of the outputs, one for each row of ``contrasts``."""
+    def _covariance(self, values: Array) -> Array:
+        """Posterior covariance of the outputs, (n, K, K)."""
         mine = values[:, self.functions]
-        variance = np.empty((len(values), len(contrasts)))
-        for c, contrast in enumerate(contrasts):
-            scaled = mine * contrast[self.outputs]
-            variance[:, c] = np.einsum("na,na->n", scaled @ self.covariance, scaled)
-        return np.maximum(variance, 0.0)
+        groups = [np.flatnonzero(self.outputs == k) for k in range(self.n_outputs)]
+        found = np.zeros((len(values), self.n_outputs, self.n_outputs))
+        for k, group in enumerate(groups):
+            terms = (mine[:, group] @ self.covariance[group]) * mine
+            for j, other in enumerate(groups):
+                found[:, k, j] = terms[:, other].sum(axis=1)
+        return found

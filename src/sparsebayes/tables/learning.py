@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
@@ -24,11 +25,14 @@ from .target import CLASSIFICATION, TASKS, Target, read_target
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-# How the width of kernel functions is chosen where the user does not.
-DEFAULT_GAMMA = "scale"
+# The width of kernel functions is learned by evidence where the user does not choose, from up to so many rows: it takes
+# dozens of searches, and hardly changes with more.
+_ROWS_FOR_WIDTH = 500
 COLUMNS = "columns"
 KERNELS = ("rbf", "linear", "poly", "laplacian", COLUMNS)
 _WITHOUT_GAMMA = ("linear", COLUMNS)
+# The solver that widths are learned with.
+_OF_WIDTH = "sequential"
 _GAMMAS = ("scale", "auto", "evidence", "ard")
 # With fewer rows than this, all are needed to learn from.
 _FEWEST_TO_SPLIT = 20
@@ -45,7 +49,7 @@ class Options:
     kernel : str
         A kernel by name, or ``"columns"`` for a sparse linear model of the columns.
     gamma : str or float, optional
-        Kernel parameter.
+        Kernel parameter; by default it is learned by evidence.
     noise_variance : float, optional
         Fixes the noise (regression).
     solver : str
@@ -157,7 +161,7 @@ def learn(
     X = encoder.encode(rows).X
     estimator = _estimator(whole.task, options)
     began = time.perf_counter()
-    _fit(estimator, X[train], whole.values[train], options.solver, observe)
+    notes += _fit(estimator, X[train], whole.values[train], options, observe)
     seconds = time.perf_counter() - began
     fraction = options.test if len(test) else 0.0
     model = TableModel(estimator, encoder, whole.name, Split(fraction, options.seed, table.fingerprint))
@@ -180,16 +184,18 @@ def reopen(model: TableModel, data: Any) -> Study:
 
 def _split(target: Target, options: Options) -> tuple[Index, Index]:
     n = len(target.values)
-    everything, nothing = np.arange(n), np.empty(0, dtype=np.intp)
     if options.test == 0.0 or n < _FEWEST_TO_SPLIT:
-        return everything, nothing
-    labels = target.values if target.task == CLASSIFICATION else None
-    # Every class needs a row on both sides; where the parts are too small for that, chance decides.
-    if labels is not None:
-        n_classes = len(np.unique(labels))
-        labels = labels if min(int(options.test * n), int((1.0 - options.test) * n)) >= n_classes else None
-    train, test = train_test_split(everything, test_size=options.test, random_state=options.seed, stratify=labels)
-    return np.sort(train), np.sort(test)
+        return np.arange(n), np.empty(0, dtype=np.intp)
+    return _shuffled(target.values, int(np.ceil(options.test * n)), options.seed, target.task == CLASSIFICATION)
+
+
+def _shuffled(y: NDArray[Any], n_second: int, seed: int, classifies: bool) -> tuple[Index, Index]:
+    """Two parts of the rows, at random; classes in proportion, where every class can have a row on both sides."""
+    fits = classifies and min(n_second, len(y) - n_second) >= len(np.unique(y))
+    first, second = train_test_split(
+        np.arange(len(y)), test_size=n_second, random_state=seed, stratify=y if fits else None
+    )
+    return np.sort(first), np.sort(second)
 
 
 def _check_names(table: Table, options: Options, target: str) -> None:
@@ -202,7 +208,7 @@ def _check_names(table: Table, options: Options, target: str) -> None:
 
 
 def _estimator(task: str, options: Options) -> Any:
-    gamma = DEFAULT_GAMMA if options.gamma is None else options.gamma
+    gamma = "scale" if options.gamma is None else options.gamma
     if task == CLASSIFICATION:
         if options.noise_variance is not None:
             raise ValueError("--noise-variance has no meaning in classification; leave it out")
@@ -213,7 +219,28 @@ def _estimator(task: str, options: Options) -> Any:
     return RVR(options.kernel, gamma=gamma, noise_variance=noise)
 
 
-def _fit(estimator: Any, X: Array, y: NDArray[Any], solver: str, observe: Callable[..., bool | None] | None) -> None:
+def _fit(
+    estimator: Any, X: Array, y: NDArray[Any], options: Options, observe: Callable[..., bool | None] | None
+) -> list[str]:
+    """Fit the estimator, its width by evidence where the user does not choose; what there is to say about that."""
+    notes: list[str] = []
+    if options.gamma is None and options.kernel not in _WITHOUT_GAMMA:
+        if len(y) <= _ROWS_FOR_WIDTH and options.solver == _OF_WIDTH:
+            estimator.set_params(gamma="evidence")
+        else:
+            some = np.arange(len(y))
+            if len(y) > _ROWS_FOR_WIDTH:
+                _, some = _shuffled(y, _ROWS_FOR_WIDTH, options.seed, is_classifier(estimator))
+                notes.append(f"the width was learned from {_ROWS_FOR_WIDTH} of the {len(y)} training rows")
+            first: Any = clone(estimator)
+            first.set_params(gamma="evidence")
+            _search(first, X[some], y[some], _OF_WIDTH, observe)
+            estimator.set_params(kernel=first.kernel_)
+    _search(estimator, X, y, options.solver, observe)
+    return notes
+
+
+def _search(estimator: Any, X: Array, y: NDArray[Any], solver: str, observe: Callable[..., bool | None] | None) -> None:
     chosen: Solver = SOLVERS[solver]()
     chosen.callback = observe
     estimator.set_params(solver=chosen)

@@ -127,6 +127,12 @@ class DesignConformance(ABC):
             rows = np.ones(Phi.shape[0]) if weights is None else weights
             self._agree(design.sqnorms(weights), rows @ Phi**2)
 
+    def test_among(self) -> None:
+        """``among(idx)`` is the Gram matrix of some columns, in their order."""
+        Phi, design = self._pair()
+        idx = np.arange(Phi.shape[1])[::-2]
+        self._agree(design.among(idx), Phi[:, idx].T @ Phi[:, idx])
+
     def test_sqnorms_are_grams_diagonal(self) -> None:
         """The two routes to S agree: the diagonal of the full Gram matrix is ``sqnorms``."""
         Phi, design = self._pair()

@@ -26,7 +26,7 @@ def command(
     ] = "rbf",
     gamma: Annotated[
         str | None,
-        typer.Option("--gamma", help="Kernel parameter as in scikit-learn; by default it is chosen for you."),
+        typer.Option("--gamma", help="Kernel parameter as in scikit-learn; by default it is learned by evidence."),
     ] = None,
     noise_variance: Annotated[
         float | None, typer.Option("--noise-variance", help="Fix the noise variance; learned by default.")
@@ -54,8 +54,9 @@ def command(
       sparsebayes fit genes.csv -t level --kernel columns --test 0
       sparsebayes fit wine.csv -t quality --task classification --json
 
-    Numbers are standardised, texts become an indicator for each category, and missing numbers the median. A target of
-    texts, or of two values, is a classification. The model that is saved is the one that was tested.
+    The width of the functions and the noise are learned from the data: there is nothing to tune. Numbers are
+    standardised, texts become an indicator for each category, and missing numbers the median. A target of texts, or of
+    two values, is a classification. The model that is saved is the one that was tested.
     """
     from sparsebayes.cli.work import fit_table
     from sparsebayes.tables.learning import Options

@@ -1,0 +1,50 @@
+"""Moderated class probabilities against the integral that they approximate."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+from sparsebayes.posterior.classes import ClassPosterior
+
+
+def draw(rng, n_outputs, spread):
+    """A posterior of one constant function for each output, so that the outputs are its weights."""
+    root = rng.standard_normal((n_outputs, n_outputs)) * np.sqrt(spread * rng.exponential(size=(n_outputs, 1)))
+    mean = rng.choice([1.0, 3.0, 6.0]) * rng.standard_normal(n_outputs)
+    covariance = root @ root.T / n_outputs
+    return ClassPosterior(np.zeros(n_outputs, dtype=int), np.arange(n_outputs), n_outputs, mean, covariance)
+
+
+def distance(p, q):
+    return 0.5 * np.sum(np.abs(p - q))
+
+
+def test_nearer_to_the_integral_than_the_plug_in():
+    rng, one = np.random.default_rng(0), np.ones((1, 1))
+    near, plug = [], []
+    for k in range(60):
+        posterior = draw(rng, n_outputs=(3, 5, 10)[k % 3], spread=(1.0, 10.0)[k % 2])
+        sampled = softmax(rng.multivariate_normal(posterior.mean, posterior.covariance, 4000), axis=1).mean(axis=0)
+        near.append(distance(posterior.probabilities(one, moderated=True)[0], sampled))
+        plug.append(distance(posterior.probabilities(one, moderated=False)[0], sampled))
+    assert np.mean(near) < 0.6 * np.mean(plug)
+    assert np.mean(near) < 0.08
+
+
+@pytest.mark.parametrize("n_outputs", [2, 3, 7])
+def test_the_class_of_the_largest_output_stays_the_most_probable(n_outputs):
+    rng, one = np.random.default_rng(1), np.ones((1, 1))
+    for _ in range(50):
+        posterior = draw(rng, n_outputs, spread=30.0)
+        p = posterior.probabilities(one, moderated=True)[0]
+        np.testing.assert_allclose(p.sum(), 1.0)
+        assert np.argmax(p) == np.argmax(posterior.mean)
+
+
+def test_two_outputs_are_the_logistic_rule():
+    posterior = draw(np.random.default_rng(2), 2, spread=10.0)
+    difference = np.array([-1.0, 1.0])
+    variance = difference @ posterior.covariance @ difference
+    expected = expit(difference @ posterior.mean / np.sqrt(1.0 + np.pi * variance / 8.0))
+    found = posterior.probabilities(np.ones((1, 1)), moderated=True)[0, 1]
+    np.testing.assert_allclose(found, expected)
