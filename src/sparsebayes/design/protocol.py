@@ -65,6 +65,14 @@ class Design(ABC):
             result[block] = weighted_squares(self.columns(block), rows)
         return result
 
+    def sqnorms_by_output(self, weights: Floats) -> Floats:
+        """Return ``sqnorms`` for every column of the weights (N, K) in one pass, (M, K)."""
+        result = np.empty((self.shape[1], weights.shape[1]))
+        for block in self.blocks():
+            columns = self.columns(block)
+            result[block] = np.square(columns, out=columns).T @ weights
+        return result
+
     def moments(self, V: ArrayLike, weights: ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return ``correlate(V)`` and ``sqnorms(weights)``, in one pass over the columns where that saves work."""
         return self.correlate(V), self.sqnorms(weights)

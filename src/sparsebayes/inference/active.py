@@ -277,7 +277,7 @@ class ActiveSet(Factors, Active):
         self.updates += 1
         return True
 
-    def add_together(self, functions: list[int], alpha: Array) -> bool:
+    def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
         """Add several functions at once, if that raises the objective."""
         joined = self._joined(functions)
         if joined is None:

@@ -32,7 +32,7 @@ def companions(state: State, scores: Scores, i: int, tol: float) -> list[int]:
     """Functions to add together with i: those that gain a fair part of what it does, and hardly overlap."""
     problem = state.active.problem
     gain = np.where(scores.in_model, 0.0, scores.gain)
-    gain[list(state.refused)] = 0.0
+    gain[list(state.refused | state.stale)] = 0.0
     batch = PREDICTED if state.active.approximate else EXACT
     limit = max(batch.limit, 2 * problem.n_outputs)
     pool = np.argsort(-gain, kind="stable")[: 4 * limit]

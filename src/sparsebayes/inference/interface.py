@@ -127,9 +127,13 @@ class Active(ABC):
         """Re-estimate all precisions roughly; a sweep unless there is something cheaper."""
         return self.sweep(tol)
 
-    def add_together(self, functions: list[int], alpha: Array) -> bool:
-        """Add several functions at once, if that raises the objective."""
+    def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
+        """Add several functions at once, if that raises the objective; where gains are predicted, by ``at_least``."""
         return False
+
+    def trial(self, i: int, alpha: float, at_least: float) -> float | None:
+        """The precision, about this one, with which adding function i would gain ``at_least``; None where none does."""
+        return alpha
 
     @abstractmethod
     def moved(self, alpha: Array, beta: float) -> Self:

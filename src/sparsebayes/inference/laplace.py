@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, leave_one_out
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import cholesky, inverse_upper, solve_cholesky
-from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode, mode_at
+from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_better_mode, find_mode, mode_at
 from sparsebayes.inference.screening import Measured
 from sparsebayes.inference.small import alpha_hessian
 
@@ -33,6 +33,7 @@ _WEAKER = (1.0, 4.0, 16.0, 64.0)
 # ridges this sharp.
 _SWEEP_STEPS = 40
 _SHORTEST = 1e-4
+_SHORTER = 0.3
 # How far one step may move a log precision, and the least curvature that it assumes.
 _REACH = 3.0
 _FLATTEST = 0.02
@@ -69,6 +70,7 @@ class LaplaceActive(Active):
         self.problem = problem
         self.beta = 1.0
         self.alpha = np.zeros(0)
+        self._weaker = 0
         self._columns = problem.active([])
         self._commit(self._columns, self.alpha, find_mode(self._columns, self.alpha, np.zeros(0)))
 
@@ -184,7 +186,8 @@ class LaplaceActive(Active):
         found = self._combine(parent, measured, self.problem.lift(self.indices))
         _, gain = best_moves(found.alpha, found.s, found.q2, 1, parent.inclusion_cost)
         by_column = np.max(np.where(found.movable, gain, 0.0).reshape(parent.n_outputs, -1), axis=0)
-        by_column[self.problem.members] = 0.0
+        known = self.problem.members if self.problem.watched is None else self.problem.watched
+        by_column[known] = 0.0
         gaining = np.flatnonzero(by_column > 0.0)
         best = gaining[np.argsort(-by_column[gaining], kind="stable")][:count]
         return best, by_column[best]
@@ -212,28 +215,47 @@ class LaplaceActive(Active):
     # -- moves: each stands only if the true evidence rises ------------------------------------------------
 
     def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
-        r"""Add function i, if that gains ``at_least``.
+        """Add function i, if that gains ``at_least``."""
+        return self._add([i], np.array([alpha]), at_least)
 
-        The predicted precision may be too small where rows saturate; then larger ones are tried, as long as the slope
-        of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.
+    def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
+        """Add several functions at once, if that gains ``at_least``."""
+        return self._add(functions, alpha, at_least)
+
+    def trial(self, i: int, alpha: float, at_least: float) -> float | None:
+        """The precision, about this one or larger, with which adding function i would gain ``at_least``."""
+        found = self._larger(self._columns.add([i]), [i], np.array([alpha]), at_least)
+        return None if found is None else float(found[0][-1])
+
+    def _add(self, functions: list[int], alpha: Array, at_least: float) -> bool:
+        columns = self._columns.add(functions)
+        found = self._larger(columns, functions, alpha, at_least)
+        if found is None:
+            return False
+        self._commit(columns, *found)
+        return True
+
+    def _larger(
+        self, columns: ActiveColumns, functions: list[int], alpha: Array, at_least: float
+    ) -> tuple[Array, Mode] | None:
+        r"""All precisions, and the mode, with which adding functions gains ``at_least``.
+
+        The predicted precisions may be too small where rows saturate; then larger ones are tried, as long as the slope
+        of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.  Saturation lasts: the next trial begins
+        near where this one succeeds.
         """
-        columns = self._columns.add([i])
-        start = np.append(self.mean, 0.0)
-        found = self.statistics()
-        slope = 0.5 * float(found.q2[i] - found.s[i])
-        at_least += self.problem.inclusion_cost
-        for factor in _WEAKER:
-            if self._try(columns, np.append(self.alpha, factor * alpha), start, at_least, same_outputs=True):
-                return True
-            if slope / (factor * alpha) <= at_least:
-                return False
-        return False
-
-    def add_together(self, functions: list[int], alpha: Array) -> bool:
-        """Add several functions at once, if that raises the objective."""
-        start = np.append(self.mean, np.zeros(len(functions)))
-        costs = len(functions) * self.problem.inclusion_cost
-        return self._try(self._columns.add(functions), np.append(self.alpha, alpha), start, costs, same_outputs=True)
+        found, start = self.statistics(), np.append(self.mean, np.zeros(len(functions)))
+        promise = 0.5 * float(np.sum((found.q2[functions] - found.s[functions]) / alpha))
+        at_least += len(functions) * self.problem.inclusion_cost
+        last = max([k for k, factor in enumerate(_WEAKER) if promise / factor > at_least], default=0)
+        first = 0 if self.problem.parent is None else min(self._weaker, last)
+        for k in range(first, last + 1):
+            larger = np.append(self.alpha, _WEAKER[k] * alpha)
+            mode = find_better_mode(columns, larger, start, self._mode.point, self.evidence() + at_least)
+            if mode is not None:
+                self._weaker = max(0, k - 1)
+                return larger, mode
+        return None
 
     def reestimate(self, j: int, alpha: float) -> bool:
         """Give the j-th function another precision, or one nearer to its own if that does not help."""
@@ -260,8 +282,11 @@ class LaplaceActive(Active):
         step stands only if the true evidence rises.
         """
         before, size, inverse, done = self.evidence(), self.size, None, False
+        needed: set[int] = set()
         for _ in range(_SWEEP_STEPS):
-            if self._leave():
+            if done:
+                needed.clear()
+            if self._leave(needed):
                 inverse = None
             if done or self.size == 0:
                 break
@@ -293,25 +318,32 @@ class LaplaceActive(Active):
             return inverse, True
         while part > _SHORTEST:
             alpha = np.exp(here + part * step)
-            mode = find_mode(columns, alpha, self.mean, self._mode.point)
-            rise = mode.evidence - self.evidence()
-            if rise > 0.0:
+            mode = find_better_mode(columns, alpha, self.mean, self._mode.point, self.evidence())
+            if mode is not None:
+                rise = mode.evidence - self.evidence()
                 self._commit(columns, alpha, mode)
                 return _learn(inverse, part * step, gradient - self.gradient()), rise < tol and part == 1.0
-            # Where the parabola through both ends would be highest, within limits.
-            part *= float(np.clip(0.5 * slope * part / (slope * part - rise), 0.1, 0.5))
+            part *= _SHORTER
         return None, False
 
-    def _leave(self) -> bool:
-        """Take out all functions without relevance at once, if that does not lower the objective."""
+    def _leave(self, needed: set[int]) -> bool:
+        """Take out all functions without relevance at once, if that does not lower the objective.
+
+        Those without which it would are noted as needed: they are not tried again with the same company.
+        """
         s, q2 = self.leave_one_out()
         stays = q2 > s
-        if np.all(stays):
+        idle = {self.indices[j] for j in np.flatnonzero(~stays)}
+        if idle <= needed:
             return False
-        other = self.restricted(stays)
-        if other.objective() < self.objective():
+        columns = self._columns.keep(np.flatnonzero(stays).tolist())
+        spared = len(idle) * self.problem.inclusion_cost
+        beat = np.nextafter(self.evidence() - spared, -np.inf)
+        mode = find_better_mode(columns, self.alpha[stays], self._without(stays), None, beat)
+        if mode is None:
+            needed |= idle
             return False
-        self._commit(other._columns, other.alpha, other._mode)
+        self._commit(columns, self.alpha[stays], mode)
         return True
 
     def squared_mean(self) -> Array:
@@ -348,8 +380,9 @@ class LaplaceActive(Active):
     def _try(
         self, columns: ActiveColumns, alpha: Array, start: Array, at_least: float = 0.0, *, same_outputs: bool = False
     ) -> bool:
-        mode = find_mode(columns, alpha, start, self._mode.point if same_outputs else None)
-        if not mode.evidence > self._mode.evidence + at_least:
+        known = self._mode.point if same_outputs else None
+        mode = find_better_mode(columns, alpha, start, known, self._mode.evidence + at_least)
+        if mode is None:
             return False
         self._commit(columns, alpha, mode)
         return True

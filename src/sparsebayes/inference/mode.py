@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,11 @@ _NEWTON_STEPS = 200
 # Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
 _NEWTON_DECREMENT = 1e-10
 _ROUGH_DECREMENT = 1e-7
+# A trial is given up where this many times the rise of the evidence in the last step would not be enough.
+_HOPE = 5.0
+# Entries of a dictionary from which on its functions are scored at a glance on the way, and columns scored exactly then.
+_LARGE = 1 << 21
+_GLANCED = 256
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class LaplaceProblem:
         Log prior odds against a function, in nats.
     parent, members : LaplaceProblem, ndarray of int, optional
         The problem of which this is a part, and its columns there.
+    watched : ndarray of int, optional
+        Of a large problem that is scored at a glance, columns that are scored exactly.
     """
 
     design: Design
@@ -53,6 +62,7 @@ class LaplaceProblem:
     inclusion_cost: float = 0.0
     parent: LaplaceProblem | None = None
     members: Index | None = None
+    watched: Index | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -105,8 +115,18 @@ class LaplaceProblem:
         return self.parent._part(np.concatenate([self.members, fresh]), values)
 
     def roughly(self) -> LaplaceProblem:
-        """The whole problem, its functions scored by the stand-in alone."""
-        return replace(self, parent=self)
+        """The whole problem, its functions scored by the stand-in alone, or at a glance where it is large."""
+        return replace(self, parent=self, watched=np.zeros(0, dtype=np.intp) if self.is_large else None)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether scoring all functions exactly costs far more than finding a mode."""
+        rows, columns = self.design.shape
+        return rows * columns > _LARGE
+
+    def watch(self, columns: Index) -> LaplaceProblem:
+        """The same with further columns scored exactly."""
+        return self if self.watched is None else replace(self, watched=np.union1d(self.watched, columns))
 
     def _part(self, members: Index, values: Any) -> LaplaceProblem:
         bias = np.flatnonzero(members == self.bias)
@@ -168,9 +188,13 @@ class ActiveColumns:
         self.indices = list(indices)
         columns, self.outputs = problem.split(indices)
         self.values = problem.design.columns(columns) if values is None else values
-        self.groups = [np.flatnonzero(self.outputs == k) for k in range(problem.n_outputs)]
         # Columns by output, so that no product has to gather them again.
-        self._blocks = [self.values] if problem.n_outputs == 1 else [self.values[:, g] for g in self.groups]
+        self._order = np.argsort(self.outputs, kind="stable")
+        ends = np.searchsorted(self.outputs[self._order], np.arange(problem.n_outputs + 1))
+        self._runs = [slice(*pair) for pair in pairwise(ends.tolist())]
+        self.groups = [self._order[run] for run in self._runs]
+        self._sorted = self.values if problem.n_outputs == 1 else self.values[:, self._order]
+        self._blocks = [self._sorted[:, run] for run in self._runs]
 
     def add(self, functions: list[int]) -> ActiveColumns:
         """With these functions more."""
@@ -218,6 +242,8 @@ class ActiveColumns:
     def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
         """Statistics of all functions of the problem, exact for all candidates that may matter."""
         problem, directions = self.problem, self.directions(point, change, root, bend)
+        if problem.stand_in is None and problem.watched is not None:
+            return directions.glance(problem.design, problem.watched, _GLANCED)
         if problem.stand_in is None or problem.design is problem.stand_in:
             return directions.measure(problem.design)
         if problem.parent is not None:
@@ -238,9 +264,9 @@ class ActiveColumns:
         """Outputs, (N, K)."""
         if len(self.groups) == 1:
             return (self.values @ weights)[:, None]
-        y = np.empty(self.problem.likelihood.shape)
-        for k, group in enumerate(self.groups):
-            y[:, k] = self._blocks[k] @ weights[group]
+        y, weights = np.empty(self.problem.likelihood.shape), weights[self._order]
+        for k, run in enumerate(self._runs):
+            y[:, k] = self._blocks[k] @ weights[run]
         return y
 
     def correlate(self, rows: Array) -> Array:
@@ -256,10 +282,15 @@ class ActiveColumns:
         r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`."""
         if len(self.groups) == 1:
             return self.values.T @ (curvature.diagonal * self.values)
-        shared = None if curvature.shared is None else self._share(curvature.shared)
-        result = np.zeros((len(self.indices), len(self.indices))) if shared is None else -(shared.T @ shared)
-        for k, group in enumerate(self.groups):
-            result[np.ix_(group, group)] = self._blocks[k].T @ (curvature.diagonal[:, k, None] * self._blocks[k])
+        a = len(self.indices)
+        found = np.zeros((a, a))
+        if curvature.shared is not None:
+            shared = self._sorted * curvature.shared[:, self.outputs[self._order]]
+            np.negative(shared.T @ shared, out=found)
+        for k, run in enumerate(self._runs):
+            found[run, run] = self._blocks[k].T @ (curvature.diagonal[:, k, None] * self._blocks[k])
+        result = np.empty_like(found)
+        result[np.ix_(self._order, self._order)] = found
         return result
 
     def _share(self, shared: Array) -> Array:
@@ -310,28 +341,34 @@ def find_mode(active: ActiveColumns, alpha: Array, start: Array, known: Point | 
     known : Point, optional
         A point with the outputs of these weights, where there is one.
     """
-    # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
-    enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
-    here = _Place.at(active, alpha, start, known)
-    final = 0
-    for _ in range(_NEWTON_STEPS if len(alpha) else 0):
-        gradient = here.point.slope - alpha * here.weights
-        step = solve_cholesky(cholesky(_precision(here.point, alpha)), gradient)
-        decrement = float(gradient @ step)
-        # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
-        final += decrement <= enough * max(1.0, abs(here.height))
-        there = _Place.at(active, alpha, here.weights + step) if final else _climb(active, alpha, here, step, decrement)
-        if there is None:
-            break
-        here = there
-        if final == last:
-            break
-    return _mode(alpha, here)
+    *_, last = _newton(active, alpha, start, known)
+    return last.mode(alpha)
+
+
+def find_better_mode(
+    active: ActiveColumns, alpha: Array, start: Array, known: Point | None, beat: float
+) -> Mode | None:
+    """The mode, if the evidence there is above ``beat``; None as soon as that is out of reach.
+
+    The evidence settles as fast as Newton's method converges: where even many times what the last step brought would
+    not be enough, the steps to come are not made.  That is a guess, made only in a working set.
+    """
+    before, last = -np.inf, None
+    guess = active.problem.parent is not None
+    for last in _newton(active, alpha, start, known):
+        if not guess:
+            continue
+        here = last.evidence(alpha)
+        if here + last.decrement + _HOPE * max(0.0, here - before) < beat:
+            return None
+        before = here
+    mode = None if last is None else last.mode(alpha)
+    return mode if mode is not None and mode.evidence > beat else None
 
 
 def mode_at(active: ActiveColumns, alpha: Array, weights: Array) -> Mode:
     """What there is at weights that are known to be the mode."""
-    return _mode(alpha, _Place.at(active, alpha, weights))
+    return _Stage.at(_Place.at(active, alpha, weights), alpha).mode(alpha)
 
 
 @dataclass(frozen=True)
@@ -348,17 +385,51 @@ class _Place:
         return cls(weights, point, point.fit - 0.5 * float(alpha @ weights**2))
 
 
-def _precision(point: Point, alpha: Array) -> Array:
-    precision = point.gram.copy()
-    precision.flat[:: len(alpha) + 1] += alpha
-    return precision
+@dataclass(frozen=True)
+class _Stage:
+    """A place on the way to the mode, the precision there, and by what Newton's next step would raise its height."""
+
+    place: _Place
+    precision: Array
+    factor: Array
+    decrement: float = 0.0
+
+    @classmethod
+    def at(cls, place: _Place, alpha: Array) -> _Stage:
+        precision = place.point.gram.copy()
+        precision.flat[:: len(alpha) + 1] += alpha
+        return cls(place, precision, cholesky(precision))
+
+    def evidence(self, alpha: Array) -> float:
+        """Laplace's evidence, were this the mode."""
+        return log_evidence(self.place.point.fit, self.place.weights, alpha, log_det(self.factor))
+
+    def mode(self, alpha: Array) -> Mode:
+        """This as the mode."""
+        return Mode(self.place.weights, self.place.point, self.precision, self.factor, self.evidence(alpha))
 
 
-def _mode(alpha: Array, place: _Place) -> Mode:
-    precision = _precision(place.point, alpha)
-    factor = cholesky(precision)
-    evidence = log_evidence(place.point.fit, place.weights, alpha, log_det(factor))
-    return Mode(place.weights, place.point, precision, factor, evidence)
+def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | None) -> Iterator[_Stage]:
+    """Damped Newton steps; the last stage is the mode."""
+    # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
+    enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
+    here = _Place.at(active, alpha, start, known)
+    final = 0
+    for _ in range(_NEWTON_STEPS if len(alpha) else 0):
+        stage = _Stage.at(here, alpha)
+        gradient = here.point.slope - alpha * here.weights
+        step = solve_cholesky(stage.factor, gradient)
+        decrement = float(gradient @ step)
+        yield replace(stage, decrement=decrement)
+        # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
+        final += decrement <= enough * max(1.0, abs(here.height))
+        there = _Place.at(active, alpha, here.weights + step) if final else _climb(active, alpha, here, step, decrement)
+        if there is None:
+            break
+        here = there
+        if final == last:
+            break
+    yield _Stage.at(here, alpha)
 
 
 def _climb(active: ActiveColumns, alpha: Array, here: _Place, step: Array, decrement: float) -> _Place | None:

@@ -36,6 +36,8 @@ _TIE = 1e-10
 # A function that brings less than this many nats is worth a trial deletion where gains are only predicted.
 _DOUBTFUL = 1.0
 _NEAR_MISSES = 5
+# Functions that are tried one after the other before those that gain are added.
+_TRIALS = 64
 # What such a prediction may be wrong by: re-estimation goes on until this fraction of the tolerance.
 _CAUTION = 0.1
 
@@ -196,9 +198,7 @@ class Sequential(Solver):
         if choice is None:
             return self._finish(state, scores, tol)
         if partial and active.approximate and not scores.in_model[choice] and self.selection == "greedy":
-            together = companions(state, scores, choice, tol)
-            if len(together) > 1 and active.add_together(together, scores.best[together]):
-                return self._done(state, "add", choice, len(together))
+            return self._several(state, scores, choice, tol)
         if self.sweeps and not np.any(scores.structural & (scores.gain > tol)):
             changed = active.sweep(tol)
             if changed:
@@ -210,6 +210,40 @@ class Sequential(Solver):
         return self._move(state, scores, choice, tol)
 
     # -- several additions at once -------------------------------------------------------------------------
+
+    def _several(self, state: State, scores: Scores, choice: int, tol: float) -> Info:
+        """Add functions that are predicted to gain; where they do not, functions that gain in a trial."""
+        together = [] if state.refused else companions(state, scores, choice, tol)
+        alpha = scores.best[together]
+        if not together or not state.active.add_together(together, alpha, tol * len(together)):
+            if not state.swept:  # trials are dear: let them be of a model that has settled
+                state.swept = True
+                changed = state.active.sweep(tol)
+                if changed:
+                    return self._done(state, "sweep", n_moves=changed, settled=True)
+            together, alpha = self._tried(state, scores, tol)
+            # Each of them gains; together they may not.
+            while together and not state.active.add_together(together, alpha, tol * len(together)):
+                together, alpha = together[: len(together) // 2], alpha[: len(together) // 2]
+        return self._done(state, "add", choice, len(together)) if together else Info(REFUSED, choice)
+
+    def _tried(self, state: State, scores: Scores, tol: float) -> tuple[list[int], Array]:
+        """Functions each of which really gains, and the precisions with which; those that do not are refused."""
+        gain = np.where(scores.in_model, 0.0, scores.gain)
+        gain[list(state.refused)] = 0.0
+        order = [i for i in np.argsort(-gain, kind="stable")[:_TRIALS].tolist() if gain[i] > tol]
+        fresh = [i for i in order if i not in state.stale]
+        together, alpha = [], []
+        for i in fresh or order:
+            found = state.active.trial(i, float(scores.best[i]), tol)
+            if found is None:
+                state.refused.add(i)
+                continue
+            together.append(i)
+            alpha.append(found)
+            if len(together) == PREDICTED.limit:
+                break
+        return together, np.array(alpha)
 
     def _in_batches(self, state: State) -> bool:
         """In a working set functions are many and alike: single re-estimations would be most of the moves."""

@@ -18,6 +18,8 @@ from sparsebayes.inference.problem import GaussianProblem, Index, Problem
 
 # Entries of a dictionary from which on the search goes on in a working set.
 _LARGE = 1 << 21
+# The same times the number of classes, from which on functions of several classes are added in batches.
+_ROUGHLY = 1 << 18
 # Functions of the first working set, where no compression has chosen them, and functions taken in at once.
 _FIRST = 256
 _FRESH = 100
@@ -40,6 +42,9 @@ def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProbl
     if isinstance(problem, GaussianProblem) and problem.landmarks is not None:
         return problem.restrict(_with_bias(problem.landmarks, problem.bias))
     rows, functions = problem.design.shape
+    if isinstance(problem, LaplaceProblem) and problem.n_outputs > 1 and rows * problem.n_functions > _ROUGHLY:
+        # Functions are added in batches, modes found roughly, and most functions scored at a glance on the way.
+        return problem.roughly()
     if rows * functions <= _LARGE or functions <= 2 * _FIRST:
         return problem
     empty = ActiveSet(problem, 1.0) if isinstance(problem, GaussianProblem) else LaplaceActive(problem)
@@ -67,12 +72,16 @@ def holding(problem: Problem, functions: list[int]) -> tuple[Problem, list[int]]
 def widen(active: Active, tol: float) -> bool:
     """Take the best functions outside the working set into it; False where none gains more than ``tol``."""
     problem = active.problem
-    if problem.parent is None or problem.members is None:
+    at_a_glance = isinstance(problem, LaplaceProblem) and problem.watched is not None
+    if problem.parent is None or (problem.members is None and not at_a_glance):
         return False
     columns, gain = active.promising(_FRESH)
     fresh = columns[gain > tol]
     if not len(fresh):
         return False
+    if at_a_glance:
+        active.extend(problem.watch(fresh))
+        return True
     # With a stand-in the whole dictionary is scored at the cost of a few hundred of its functions, unless it is so
     # large that going through its scores is the cost.
     whole = (
