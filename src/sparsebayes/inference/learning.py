@@ -6,12 +6,15 @@ gradient of the objective together with the precisions and the noise of the mode
 stay), the dictionary is rebuilt at the new parameters, and the search goes on from that model; the objective, evidence
 plus log prior, never falls.  Within one dictionary the evidence alone chooses functions.
 
-Scales are compared by their *score*, in which functions and inputs have a price.  So the better of these models go on
-with that price in the search itself (functions that are not worth it leave, which lets the lengths of the others grow,
-which makes more of them superfluous), and inputs are switched off one by one.  The evidence has many maxima, and the
-first one found is rarely the best: an input has to be needed by a model searched from nothing without it, not only by
-the one that grew with it, and all lengths are tried longer, from nothing, with the inputs that are left.  Last, at the
-parameters found, the evidence alone has its say again.
+Scales are compared by their *score*, in which functions and inputs have a price.  Where each input has a scale, the
+models found go on with that price in the search itself: functions that are not worth it leave, which lets the lengths
+of the others grow, which makes more of them superfluous.  Then inputs are switched off one by one.  The score has many
+maxima, and the first one found is rarely the best: an input has to be needed beside a model searched from nothing
+without it, not only by the one that grew with it, and all lengths are tried longer, from nothing, with the inputs that
+are left.
+
+Last, at the parameters found, the evidence alone has its say again, once more from nothing and with all the starts of
+the solver; if that is better, the climb goes on from there.
 """
 
 from __future__ import annotations
@@ -166,13 +169,22 @@ class Learner:
     def _learn(self, path: Sequence[Array], restarts: Sequence[Array]) -> Chain:
         along = sorted((self._search(theta, quick=True) for theta in path), key=lambda c: -c.score)
         begun = [*along[:_PLACES], *(self._search(theta, quick=True) for theta in restarts)]
-        best = self._switch_off(max((self._priced(self._ascend(chain)) for chain in begun), key=lambda c: c.score))
+        ascended = [self._ascend(chain) for chain in begun]
+        if not np.any(np.isfinite(self.off)):
+            return self._confirmed(max(ascended, key=lambda c: c.score))
+        best = self._switch_off(max((self._priced(chain) for chain in ascended), key=lambda c: c.score))
         for _ in range(_RENEWALS):
             again = self._switch_off(self._renewed(best.log_theta, _STRETCHES))
             if again.score <= best.score + _GAIN:
                 break
             best = again
-        return self._freed(best)
+        return self._confirmed(self._freed(best))
+
+    def _confirmed(self, best: Chain) -> Chain:
+        """Search once more from nothing, with all the starts of the solver, and climb on if that is better."""
+        again = self._search(best.log_theta, quick=False)
+        # the same dictionary: nothing to pay for
+        return self._ascend(again) if again.objective > best.objective + _GAIN else best
 
     def _renewed(self, log_theta: Array, stretches: Sequence[float]) -> Chain:
         """Begin again from nothing, at the best of these multiples of all lengths that are not switched off."""
@@ -275,7 +287,7 @@ class Learner:
         log_prior = self.prior.log_density(found.log_theta)
         for k, (model, begin) in enumerate(zip(models, warm, strict=True)):
             there = model.evaluate(self.family.columns(found.log_theta, model.functions), found.logs[k]).evidence
-            height = there + model.log_prior + log_prior
+            height = there - problems[k].inclusion_cost * len(begin.indices) + log_prior
             moved = Record(number, "kernel", -1, 0, there, height, len(begin.indices), 1.0 / begin.beta)
             grown.histories.append([*chain.histories[k], moved, *self._records(results[k], grown)])
             grown.n_iter.append(chain.n_iter[k] + results[k].n_iter)
