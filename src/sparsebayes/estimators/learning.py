@@ -107,8 +107,8 @@ def learn_kernel(
     alone = np.array([p.feature is not None and extent[p.feature] > 0.0 for p in functions.parameters])
     longest = np.where([p.length > 0 for p in functions.parameters], prior.upper, prior.lower)
     off = np.where(alone, longest, np.nan)
-    learner = Learner(family, task.solver, settings, prior, task.generator(), off)
     lengths = np.array([float(p.length) for p in functions.parameters])
+    learner = Learner(family, task.solver, settings, prior, task.generator(), off, lengths)
     path = [np.clip(first + np.log(factor) * lengths, prior.lower, prior.upper) for factor in _PATH]
     path += _one_input(first, off, functions.parameters)
     draws = task.restarts().standard_normal((task.n_restarts, len(first)))

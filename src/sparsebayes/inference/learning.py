@@ -4,8 +4,17 @@ The evidence has several maxima in the scale of the functions.  So the search is
 scales, each from an empty model, and goes on from the best two.  Then, in turn, the parameters climb along the
 gradient of the objective together with the precisions and the noise of the model found (its functions and centres
 stay), the dictionary is rebuilt at the new parameters, and the search goes on from that model; the objective, evidence
-plus log prior, never falls.  Where this gains no more, the search is begun once more from nothing at the parameters
-found, with all the starts of the solver; if that finds a better model, the climb goes on from there.
+plus log prior, never falls.  Within one dictionary the evidence alone chooses functions.
+
+Scales are compared by their *score*, in which functions and inputs have a price.  Where each input has a scale, the
+models found go on with that price in the search itself: functions that are not worth it leave, which lets the lengths
+of the others grow, which makes more of them superfluous.  Then inputs are switched off one by one.  The score has many
+maxima, and the first one found is rarely the best: an input has to be needed beside a model searched from nothing
+without it, not only by the one that grew with it, and all lengths are tried longer, from nothing, with the inputs that
+are left.
+
+Last, at the parameters found, the evidence alone has its say again, once more from nothing and with all the starts of
+the solver; if that is better, the climb goes on from there.
 """
 
 from __future__ import annotations
@@ -53,8 +62,9 @@ _NEARLY_OFF = 1.2
 _FAR = 10.0
 # From how many places of the path to climb.
 _PLACES = 2
-# How often the search is begun again from nothing at the parameters found.
-_CONFIRMATIONS = 1
+# Factors by which all lengths are stretched before the search is begun again from nothing, and how often.
+_STRETCHES = (1.0, 2.0, 4.0)
+_RENEWALS = 2
 
 Mask = NDArray[np.bool_]
 Problems = Sequence[GaussianProblem | LaplaceProblem]
@@ -82,6 +92,12 @@ class Chain:
         Sum of the evidences, plus the log prior.
     histories : list of list of Record
         All records of each problem.
+    number : int
+        Of the start.
+    inputs_price : float
+        What the inputs that are switched on have to bring, in nats.
+    price : float
+        What a function had to bring in the search, in nats.
     """
 
     log_theta: Array
@@ -89,19 +105,21 @@ class Chain:
     objective: float
     histories: list[list[Record]]
     number: int
-    n_live: int = 0
+    inputs_price: float = 0.0
+    price: float = 0.0
     n_iter: list[int] = field(default_factory=list)
 
     @property
     def score(self) -> float:
-        r"""The objective, less 2.5 nats for every function kept and :math:`\log N` for every input switched on.
+        r"""The objective, less 2.5 nats for every function kept and :math:`\log Nd` for each of d inputs switched on.
 
         Maximising over a precision of its own lets each function gain evidence from noise, so that along the scale of
         the functions the evidence alone can rise until every row has a narrow function to itself.  Within one
         dictionary that is a matter of the search; from one scale to the next each function has to pay for its freedom.
+        An input pays for a scale that was fitted together with the functions that see it, and for having been one of d
+        that might have fitted the noise.
         """
-        inputs = self.n_live * max(np.log(_rows(r)) for r in self.results)
-        return self.objective - sum(_price(r) * r.active.size for r in self.results) - float(inputs)
+        return self.objective - sum(_price(r) * r.active.size for r in self.results) - self.inputs_price
 
 
 class Learner:
@@ -121,6 +139,8 @@ class Learner:
         Randomness of the solver.
     off : ndarray of shape (P,)
         Log parameters at which an input is switched off; NaN where a parameter belongs to no single input.
+    longer : ndarray of shape (P,)
+        Change of the log parameters when all lengths grow by a factor of e.
     """
 
     def __init__(
@@ -131,6 +151,7 @@ class Learner:
         prior: LogNormal,
         rng: np.random.Generator,
         off: Array,
+        longer: Array,
     ) -> None:
         self.family = family
         self.solver = solver
@@ -138,6 +159,7 @@ class Learner:
         self.prior = prior
         self.rng = rng
         self.off = off
+        self.longer = longer
         self.interrupted = False
         self._stop: Callable[[], bool] = lambda: False
         self._next = 0
@@ -153,13 +175,37 @@ class Learner:
     def _learn(self, path: Sequence[Array], restarts: Sequence[Array]) -> Chain:
         along = [self._search(path[0], quick=True), *self._searches(path[1:])]
         begun = [*sorted(along, key=lambda c: -c.score)[:_PLACES], *self._searches(restarts)]
-        best = max((self._ascend(chain) for chain in begun), key=lambda c: c.score)
-        for _ in range(0 if self._over() else _CONFIRMATIONS):
-            again = self._search(best.log_theta, quick=False)
-            if again.objective <= best.objective + _GAIN:  # the same dictionary: nothing to pay for
+        ascended = [self._ascend(chain) for chain in begun]
+        if not np.any(np.isfinite(self.off)):
+            return self._confirmed(max(ascended, key=lambda c: c.score))
+        best = self._switch_off(max((self._priced(chain) for chain in ascended), key=lambda c: c.score))
+        for _ in range(_RENEWALS):
+            if self._over():
                 break
-            best = self._ascend(again)
-        return self._switch_off(best)
+            again = self._switch_off(self._renewed(best.log_theta, _STRETCHES))
+            if again.score <= best.score + _GAIN:
+                break
+            best = again
+        return self._confirmed(self._freed(best))
+
+    def _confirmed(self, best: Chain) -> Chain:
+        """Search once more from nothing, with all the starts of the solver, and climb on if that is better."""
+        if self._over():
+            return best
+        again = self._search(best.log_theta, quick=False)
+        # the same dictionary: nothing to pay for
+        return self._ascend(again) if again.objective > best.objective + _GAIN else best
+
+    def _renewed(self, log_theta: Array, stretches: Sequence[float]) -> Chain:
+        """Begin again from nothing, at the best of these multiples of all lengths that are not switched off."""
+        begun = (self._search(self._stretched(log_theta, factor), quick=True) for factor in stretches)
+        return self._priced(self._ascend(max(begun, key=lambda c: c.score)))
+
+    def _stretched(self, log_theta: Array, factor: float) -> Array:
+        """All lengths longer by a factor, except those of inputs switched off; no input is thereby switched off."""
+        there = np.clip(log_theta + np.log(factor) * self.longer, self.prior.lower, self.prior.upper)
+        stays = np.isfinite(self.off) & ~self.live(there)
+        return np.where(stays, log_theta, there)
 
     def _switch_off(self, best: Chain) -> Chain:
         """Switch inputs off one by one, the weakest first, as long as the score says so."""
@@ -176,6 +222,10 @@ class Learner:
             begun = replace(best, number=self._next)  # the objective may fall: another start
             self._next += 1
             trial = self._ascend(self._go_on(begun, models, found))
+            if (
+                trial.score <= best.score and not self._over()
+            ):  # the functions were chosen with this input: without it, others may do
+                trial = max(trial, self._renewed(trial.log_theta, (1.0,)), key=lambda c: c.score)
             refused = 0 if trial.score > best.score else refused + 1
             best = trial if trial.score > best.score else best
         return best
@@ -204,7 +254,8 @@ class Learner:
             for problem, own in zip(problems, self.settings, strict=True)
         ]
         results = self._run(problems, settings)
-        chain = Chain(log_theta, results, self._objective(log_theta, results), [], self._next, self._count(log_theta))
+        chain = Chain(log_theta, results, self._objective(log_theta, results), [], self._next)
+        chain.inputs_price = self._inputs_price(log_theta, results)
         chain.histories = [self._records(r, chain) for r in results]
         chain.number += max(r.certificate.start for r in results)
         chain.n_iter = [r.n_iter for r in results]
@@ -230,9 +281,24 @@ class Learner:
                 break
         return best
 
+    def _priced(self, chain: Chain) -> Chain:
+        """Go on with the price of functions in the search."""
+        return chain if self._over() else self._ascend(self._again(chain, _PRICE))
+
+    def _freed(self, chain: Chain) -> Chain:
+        """Search on by evidence alone, at the parameters found."""
+        return chain if self._over() else self._again(chain, 0.0)
+
+    def _again(self, chain: Chain, price: float) -> Chain:
+        """The model as another start, with functions at this price; the parameters stay."""
+        models = self.models(chain)
+        begun = replace(chain, number=self._next, price=price)
+        self._next += 1
+        return self._go_on(begun, models, Climbed(chain.log_theta, [model.logs for model in models], chain.objective))
+
     def _go_on(self, chain: Chain, models: Sequence[Held], found: Climbed) -> Chain:
         """Rebuild the dictionary at the parameters found, and search on from the model."""
-        problems = self.family.problems(found.log_theta)
+        problems = [_at_price(problem, chain.price) for problem in self.family.problems(found.log_theta)]
         warm = [_warm(model, logs) for model, logs in zip(models, found.logs, strict=True)]
         settings = [replace(own, warm=begin) for own, begin in zip(self.settings, warm, strict=True)]
         results = self._run(problems, settings)
@@ -240,11 +306,12 @@ class Learner:
         # With several independent models the climb raises their sum, not each: what follows is another start of each.
         number = chain.number if len(results) == 1 else self._next
         self._next += number == self._next
-        grown = Chain(found.log_theta, results, total, [], number, self._count(found.log_theta))
+        grown = Chain(found.log_theta, results, total, [], number, price=chain.price)
+        grown.inputs_price = self._inputs_price(found.log_theta, results)
         log_prior = self.prior.log_density(found.log_theta)
         for k, (model, begin) in enumerate(zip(models, warm, strict=True)):
             there = model.evaluate(self.family.columns(found.log_theta, model.functions), found.logs[k]).evidence
-            height = there + model.log_prior + log_prior
+            height = there - problems[k].inclusion_cost * len(begin.indices) + log_prior
             moved = Record(number, "kernel", -1, 0, there, height, len(begin.indices), 1.0 / begin.beta)
             grown.histories.append([*chain.histories[k], moved, *self._records(results[k], grown)])
             grown.n_iter.append(chain.n_iter[k] + results[k].n_iter)
@@ -255,8 +322,9 @@ class Learner:
         self.interrupted = self.interrupted or any(r.status is Status.INTERRUPTED for r in results)
         return results
 
-    def _count(self, log_theta: Array) -> int:
-        return int(np.sum(self.live(log_theta)))
+    def _inputs_price(self, log_theta: Array, results: Sequence[Result]) -> float:
+        n_inputs = max(1, int(np.sum(np.isfinite(self.off))))
+        return int(np.sum(self.live(log_theta))) * float(np.log(n_inputs * max(_rows(r) for r in results)))
 
     def _objective(self, log_theta: Array, results: Sequence[Result]) -> float:
         return self.prior.log_density(log_theta) + sum(
@@ -323,6 +391,13 @@ class Learner:
             logs[: len(model.indices)] += np.log(norms[1] / norms[0])
             total += model.evaluate(values, logs).evidence - result.certificate.log_evidence
         return total
+
+
+def _at_price(problem: GaussianProblem | LaplaceProblem, price: float) -> GaussianProblem | LaplaceProblem:
+    """The problem with functions that have to bring at least so much."""
+    if price <= problem.inclusion_cost:
+        return problem
+    return replace(problem, inclusion_cost=price) if isinstance(problem, LaplaceProblem) else problem.priced(price)
 
 
 def _price(result: Result) -> float:
