@@ -30,7 +30,8 @@ from sparsebayes.inference.evidence import Array, Statistics, leave_one_out, log
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.linalg import cholesky, independent_columns, inverse_upper, log_det
-from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_mode
+from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.newton import Mode, find_mode
 from sparsebayes.inference.problem import Problem
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 

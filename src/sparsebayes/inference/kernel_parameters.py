@@ -31,7 +31,8 @@ from scipy.optimize import minimize
 
 from sparsebayes.inference.evidence import Array, log_evidence
 from sparsebayes.inference.linalg import cholesky
-from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, find_mode
+from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.newton import find_mode
 from sparsebayes.inference.noise import FLOOR
 from sparsebayes.inference.problem import GaussianProblem, Index
 from sparsebayes.inference.small import SmallPosterior

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, leave_one_out
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import cholesky, inverse_upper, solve_cholesky
-from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem, Mode, find_better_mode, find_mode, mode_at
+from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.newton import Mode, find_better_mode, find_mode, mode_at
 from sparsebayes.inference.screening import Measured
 from sparsebayes.inference.small import alpha_hessian
 

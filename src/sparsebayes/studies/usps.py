@@ -70,7 +70,7 @@ def fit(data: Any, train: NDArray[np.intp], gamma: float, limit: float) -> Fit:
     """Fit the training rows with the time at hand, and judge the test rows."""
     begun = time.perf_counter()
     solver = Sequential(callback=lambda record, active: time.perf_counter() - begun > limit)
-    model = RVC(gamma=gamma, tol=_TOL, max_iter=_MOVES, solver=solver).fit(data.data[train], data.target[train])
+    model: Any = RVC(gamma=gamma, tol=_TOL, max_iter=_MOVES, solver=solver).fit(data.data[train], data.target[train])
     seconds = time.perf_counter() - begun
     test, certificate = data.test_idx, model.certificate_
     return Fit(
