@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.certificate import Certificate, certify
+from sparsebayes.inference.certificate import Certificate, certify, really_refused
 from sparsebayes.inference.checkpoint import Keeper, capture, revive
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
@@ -298,8 +298,11 @@ class _Run:
     def _recompute(self) -> Certificate:
         """Compute the best model anew from the data."""
         state = self.best.state
+        refused = _lifted(state)
         state.active = self.solver.model(state)
         state.evidence = state.active.evidence()
+        if state.active.approximate:
+            state.refused = really_refused(state.active, refused, self.settings.tol)
         return certify(
             state.active,
             learn_noise=state.learn_noise,
@@ -378,6 +381,14 @@ class _Run:
             raise _Stopped(Status.INTERRUPTED, start.number)
         if self.settings.keeper is not None and self.settings.keeper.due():
             self._keep()
+
+
+def _lifted(state: State) -> list[int]:
+    """Numbers of the functions that were refused, in the whole dictionary."""
+    problem, refused = state.active.problem, sorted(state.refused)
+    while state.active.approximate and problem.parent is not None:
+        problem, refused = problem.parent, problem.lift(refused)
+    return refused
 
 
 def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:
