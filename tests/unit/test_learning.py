@@ -41,6 +41,14 @@ def test_irrelevant_input_switches_off():
     np.testing.assert_allclose(model.predict(moved), model.predict(X), atol=0.02)
 
 
+def test_inputs_that_grew_into_the_model_by_chance_leave_it():
+    """On this draw the first maximum found has a ninth input, and a model without it scores 17 nats more."""
+    X, y = datasets.make_friedman1(240, random_state=102)
+    model = RVR(gamma="ard").fit((X - X.mean(axis=0)) / X.std(axis=0), y)
+    assert [status is ParameterStatus.OFF for status in model.kernel_status_.values()] == 5 * [False] + 5 * [True]
+    assert model.certificate_.converged
+
+
 def test_the_fit_with_the_learned_kernel_is_the_learned_fit():
     X, y = sinc()
     model = RVR(gamma="evidence").fit(X, y)
@@ -70,6 +78,15 @@ def test_certificate_carries_the_prior():
     certificate = RVR(gamma="evidence").fit(X, y).certificate_
     assert certificate.converged
     assert certificate.log_evidence - 2.0 < certificate.objective < certificate.log_evidence
+
+
+def test_the_price_of_functions_is_in_the_comparison_of_scales_only():
+    X, y = two_inputs()
+    model = RVR(gamma="ard").fit(X, y)
+    certificate = model.certificate_
+    assert certificate.converged
+    assert len(model.relevance_) > 2  # at 2.5 nats each, their price would show
+    assert certificate.log_evidence - 3.0 < certificate.objective < certificate.log_evidence
 
 
 def test_fits_are_reproducible():
