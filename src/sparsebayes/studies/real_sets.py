@@ -72,10 +72,22 @@ def _is_number(value: object) -> bool:
 
 
 def best_model(X: Array, t: Array) -> RVR:
-    """The sparse model with the largest evidence: of the widths, and there of Gaussian noise and Student's t."""
+    """The sparse model with the largest evidence.
+
+    The evidence chooses between one width for all inputs, of a few, and one for each input, learned; and then between
+    Gaussian noise and Student's t.
+    """
     median = float(np.median(pdist(X[:500])))
-    best = _best([RVR(gamma=1.0 / (width * median) ** 2).fit(X, t) for width in _WIDTHS], len(t))
-    return _best([best, RVR(gamma=best.gamma, likelihood="student-t").fit(X, t)], len(t))
+    models = [RVR(gamma=1.0 / (width * median) ** 2).fit(X, t) for width in _WIDTHS]
+    best = _best([*models, RVR(gamma="ard").fit(X, t)], len(t))
+    return _best([best, alike(best, likelihood="student-t").fit(X, t)], len(t))
+
+
+def alike(model: RVR, likelihood: str = "gaussian", support: str = "evidence") -> RVR:
+    """A model to be fitted with the same functions."""
+    if model.gamma == "ard":
+        return RVR(model.kernel_, likelihood=likelihood, support=support)
+    return RVR(model.kernel, gamma=model.gamma, likelihood=likelihood, support=support)
 
 
 def _best(models: list[RVR], n_rows: int) -> RVR:
@@ -100,7 +112,7 @@ def study(name: str) -> Row:
     X, t, X_test, t_test = prepared(name)
     model = best_model(X, t)
     cut = round(_FITTED * len(t))
-    halved = RVR(gamma=model.gamma).fit(X[:cut], t[:cut]).calibrate(X[cut:], t[cut:])
+    halved = alike(model, support="conservative").fit(X[:cut], t[:cut]).calibrate(X[cut:], t[cut:])
     kernel = ConstantKernel(1.0) * RBF(np.sqrt(X.shape[1])) + WhiteKernel(0.1)
     process = GaussianProcessRegressor(kernel, random_state=0).fit(X, t)
     mean, std = process.predict(X_test, return_std=True)
