@@ -14,8 +14,9 @@ from sparsebayes.basis import Basis, Functions, Parameter
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import ParameterStatus, Result, Settings, Status
+from sparsebayes.inference.chains import Chain
 from sparsebayes.inference.kernel_parameters import LogNormal
-from sparsebayes.inference.learning import Chain, Learner, Problems
+from sparsebayes.inference.learning import Learner, Problems
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.run import run
 

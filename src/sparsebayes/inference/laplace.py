@@ -24,6 +24,7 @@ from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import cholesky, inverse_upper, solve_cholesky
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.newton import Mode, find_better_mode, find_mode, mode_at
+from sparsebayes.inference.polishing import polish
 from sparsebayes.inference.screening import Measured
 from sparsebayes.inference.small import alpha_hessian
 
@@ -40,18 +41,9 @@ _REACH = 3.0
 _FLATTEST = 0.02
 # Cosine between a step and the fall of the gradient below which nothing is learned from it.
 _CURVED = 1e-3
-# Models up to this size have their precisions polished in the end, until the gradient is this small; a step may lower
-# the evidence by rounding alone.
-_POLISHED = 40
-_POLISHING_STEPS = 12
-_DIFFERENCE = 1e-5
-_STATIONARY = 1e-10
 # A function whose weight the data determine to a smaller part than this is zero: whether a sweep left it or a deletion
 # took it is rounding.
 _IDLE = 1e-8
-_ROUNDING = 1e-12
-# A Jacobian serves as long as every step with it makes the gradient this many times smaller.
-_CONTRACTION = 10.0
 
 
 class LaplaceActive(Active):
@@ -100,42 +92,20 @@ class LaplaceActive(Active):
         active._commit(columns, self.alpha, find_mode(columns, self.alpha, self.mean))
         stays = active.well_determined > _IDLE
         active = active if np.all(stays) else active.restricted(stays)
-        active._polish()
+        active = polish(active)
+        while active.size and active._leave(set()):  # what the last digits leave without relevance
+            active = polish(active)
         return active
 
-    def _polish(self) -> None:
-        """Newton's method on the gradient of the evidence in the log precisions, with its Jacobian by differences.
-
-        A sweep stops anywhere on a flat ridge within its tolerance, so that rounding would decide where.  This makes
-        the result depend on the data alone.
-        """
-        if not 0 < self.size <= _POLISHED:
-            return
-        jacobian, last = None, np.inf
-        for _ in range(_POLISHING_STEPS):
-            gradient = self.gradient()
-            steepest = float(np.max(np.abs(gradient)))
-            if steepest < _STATIONARY:
-                return
-            if jacobian is None or steepest > last / _CONTRACTION:
-                jacobian = np.array([self._beside(j).gradient() - gradient for j in range(self.size)]) / _DIFFERENCE
-            step = np.linalg.lstsq(jacobian.T, -gradient, rcond=1e-12)[0]
-            step = step / max(1.0, float(np.max(np.abs(step))))
-            trial = self._at(np.asarray(np.log(self.alpha) + step, dtype=np.float64))
-            if trial.evidence() < self.evidence() - _ROUNDING * max(1.0, abs(self.evidence())):
-                return
-            last = steepest
-            self._commit(self._columns, trial.alpha, trial._mode)
-
-    def _beside(self, j: int) -> LaplaceActive:
+    def nudged(self, j: int, difference: float) -> LaplaceActive:
         r"""The model with the j-th log precision a little larger.
 
         So little that its mode follows from
         :math:`\partial\mathbf w/\partial\log\alpha_j = -\alpha_jw_j\Sigma_{\cdot j}`.
         """
         other, alpha = self.copy(), self.alpha.copy()
-        alpha[j] *= np.exp(_DIFFERENCE)
-        mean = self.mean - _DIFFERENCE * self.alpha[j] * self.mean[j] * self.covariance[:, j]
+        alpha[j] *= np.exp(difference)
+        mean = self.mean - difference * self.alpha[j] * self.mean[j] * self.covariance[:, j]
         other._commit(self._columns, alpha, mode_at(self._columns, alpha, mean))
         return other
 

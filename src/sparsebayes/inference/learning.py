@@ -20,13 +20,14 @@ the solver; if that is better, the climb goes on from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.chains import PRICE, Chain, at_price, rows_of
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interrupt import asked_to_stop
 from sparsebayes.inference.kernel_parameters import (
@@ -50,9 +51,6 @@ from sparsebayes.threads import one_thread
 _STEPS = 25
 _ROUNDS = 25
 _GAIN = 0.01
-# What a function has to bring when scales are compared, in nats: a precision fitted to pure noise brings 0.6 on
-# average, and the best of many more.
-_PRICE = 2.5
 # Rounds without a better score after which a start ends.
 _PATIENCE = 3
 # Inputs whose switching off is refused in a row before no more are tried, and how near a log length is to being off.
@@ -76,50 +74,6 @@ class Dictionaries(Family, Protocol):
     def problems(self, log_theta: Array) -> Problems:
         """The problems on the dictionary rebuilt at these parameters."""
         ...
-
-
-@dataclass
-class Chain:
-    """One start: the parameters, what was found there, and how it got there.
-
-    Attributes
-    ----------
-    log_theta : ndarray
-        Log parameters.
-    results : list of Result
-        One for each problem, all at these parameters.
-    objective : float
-        Sum of the evidences, plus the log prior.
-    histories : list of list of Record
-        All records of each problem.
-    number : int
-        Of the start.
-    inputs_price : float
-        What the inputs that are switched on have to bring, in nats.
-    price : float
-        What a function had to bring in the search, in nats.
-    """
-
-    log_theta: Array
-    results: list[Result]
-    objective: float
-    histories: list[list[Record]]
-    number: int
-    inputs_price: float = 0.0
-    price: float = 0.0
-    n_iter: list[int] = field(default_factory=list)
-
-    @property
-    def score(self) -> float:
-        r"""The objective, less 2.5 nats for every function kept and :math:`\log Nd` for each of d inputs switched on.
-
-        Maximising over a precision of its own lets each function gain evidence from noise, so that along the scale of
-        the functions the evidence alone can rise until every row has a narrow function to itself.  Within one
-        dictionary that is a matter of the search; from one scale to the next each function has to pay for its freedom.
-        An input pays for a scale that was fitted together with the functions that see it, and for having been one of d
-        that might have fitted the noise.
-        """
-        return self.objective - sum(_price(r) * r.active.size for r in self.results) - self.inputs_price
 
 
 class Learner:
@@ -283,7 +237,7 @@ class Learner:
 
     def _priced(self, chain: Chain) -> Chain:
         """Go on with the price of functions in the search."""
-        return chain if self._over() else self._ascend(self._again(chain, _PRICE))
+        return chain if self._over() else self._ascend(self._again(chain, PRICE))
 
     def _freed(self, chain: Chain) -> Chain:
         """Search on by evidence alone, at the parameters found."""
@@ -298,7 +252,7 @@ class Learner:
 
     def _go_on(self, chain: Chain, models: Sequence[Held], found: Climbed) -> Chain:
         """Rebuild the dictionary at the parameters found, and search on from the model."""
-        problems = [_at_price(problem, chain.price) for problem in self.family.problems(found.log_theta)]
+        problems = [at_price(problem, chain.price) for problem in self.family.problems(found.log_theta)]
         warm = [_warm(model, logs) for model, logs in zip(models, found.logs, strict=True)]
         settings = [replace(own, warm=begin) for own, begin in zip(self.settings, warm, strict=True)]
         results = self._run(problems, settings)
@@ -324,7 +278,7 @@ class Learner:
 
     def _inputs_price(self, log_theta: Array, results: Sequence[Result]) -> float:
         n_inputs = max(1, int(np.sum(np.isfinite(self.off))))
-        return int(np.sum(self.live(log_theta))) * float(np.log(n_inputs * max(_rows(r) for r in results)))
+        return int(np.sum(self.live(log_theta))) * float(np.log(n_inputs * max(rows_of(r) for r in results)))
 
     def _objective(self, log_theta: Array, results: Sequence[Result]) -> float:
         return self.prior.log_density(log_theta) + sum(
@@ -391,23 +345,6 @@ class Learner:
             logs[: len(model.indices)] += np.log(norms[1] / norms[0])
             total += model.evaluate(values, logs).evidence - result.certificate.log_evidence
         return total
-
-
-def _at_price(problem: GaussianProblem | LaplaceProblem, price: float) -> GaussianProblem | LaplaceProblem:
-    """The problem with functions that have to bring at least so much."""
-    if price <= problem.inclusion_cost:
-        return problem
-    return replace(problem, inclusion_cost=price) if isinstance(problem, LaplaceProblem) else problem.priced(price)
-
-
-def _price(result: Result) -> float:
-    """What a function has to bring beyond what the objective already charges for it."""
-    return max(0.0, _PRICE - result.active.problem.inclusion_cost)
-
-
-def _rows(result: Result) -> float:
-    problem = result.active.problem
-    return float(problem.likelihood.shape[0] if isinstance(problem, LaplaceProblem) else problem.n_effective)
 
 
 def _first_beta(problem: GaussianProblem | LaplaceProblem, settings: Settings) -> float:
