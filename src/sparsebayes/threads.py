@@ -29,7 +29,7 @@ def one_thread() -> AbstractContextManager[object]:
 
 def side_by_side(work: Callable[[slice], T], rows: int) -> list[T]:
     """Call ``work`` on runs of rows, on all cores where there are many: NumPy and BLAS run outside Python's lock."""
-    workers = min(effective_n_jobs(-1), rows // _ROWS)
+    workers = min(effective_n_jobs(-1), rows // _ROWS) if rows >= 2 * _ROWS else 1
     if workers <= 1:
         return [work(slice(0, rows))]
     cuts = [rows * k // workers for k in range(workers + 1)]
