@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsebayes.basis.base import Floats, positions
+from sparsebayes.threads import side_by_side
 
 from .protocol import Design, weighted_squares
 
 # Entries squared at once: small enough that a block stays in the cache between its two uses.
 _SQUARED_ENTRIES = 1 << 17
+# Functions projected at once, so that their products stay in the cache.
+_PROJECTED = 4096
 
 
 class DenseDesign(Design):
@@ -57,6 +60,21 @@ class DenseDesign(Design):
             # With the few vectors on the left BLAS reads Φ as it lies, instead of rearranging it first.
             return (np.asarray(V, dtype=np.float64).T @ self._Phi).T
         return super().correlate(V)
+
+    def project(self, V: Floats, P: Floats) -> tuple[Floats, Floats]:
+        """Return Φᵀ V and, for every function, the sum of squares of Φᵀ P; the products themselves are not kept."""
+        rows, k, m = np.hstack([V, P]).T, V.shape[1], self._Phi.shape[1]
+        found, squares = np.empty((m, k)), np.empty(m)
+
+        def score(part: slice) -> None:
+            for start in range(part.start, part.stop, _PROJECTED):
+                some = slice(start, min(start + _PROJECTED, part.stop))
+                products = rows @ self._Phi[:, some].astype(np.float64, copy=False)
+                found[some] = products[:k].T
+                squares[some] = np.einsum("pm,pm->m", products[k:], products[k:])
+
+        side_by_side(score, m)
+        return found, squares
 
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
