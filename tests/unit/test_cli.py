@@ -171,6 +171,7 @@ class TestFitAndPredict:
 
     def test_an_early_stop_has_a_status_of_its_own(self, data, monkeypatch):
         monkeypatch.setattr(learning, "RVR", lambda *a, **k: RVR(*a, **k, max_iter=1))
+        # With the width learned, one search goes on from the last, and one move of each is enough here.
         assert "Stopped at max_iter" in succeed("fit", "data.csv", "-t", "y", "--gamma", "scale", status=3)
         assert TableModel.load("data.model").estimator.max_iter == 1
 

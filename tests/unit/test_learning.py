@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes import RVC, RVR, Sequential, SparseBayesClassifier, SparseBayesRegressor, datasets, load, path, save
 from sparsebayes.basis import RBF, Bias, Heaviside, Kernel, Laplacian, Linear, LinearSpline
@@ -286,3 +287,13 @@ def test_a_path_over_anything_else_is_refused():
     X, y = sinc()
     with pytest.raises(ValueError, match="parameter='tol'"):
         path(RVR(), X, y, "tol", [1e-3])
+
+
+def test_an_early_stop_of_the_last_search_is_told():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, (32, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(32)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model = RVR(gamma="evidence", max_iter=1).fit(X, y)
+    assert model.status_ is Status.MAX_ITER
+    assert not model.certificate_.converged

@@ -13,14 +13,13 @@ from .kernels import (
     Cauchy,
     Kernel,
     Laplacian,
-    LinearSpline,
     SmoothWidthKernel,
-    ThinPlateSpline,
     WidthKernel,
 )
 from .parameters import Learnable, Parameter
 from .products import PolynomialKernel, Sigmoid
 from .simple import Bias, Linear, Polynomial
+from .splines import LinearSpline, ThinPlateSpline
 from .steps import Heaviside
 
 __all__ = [

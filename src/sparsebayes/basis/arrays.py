@@ -23,11 +23,10 @@ from .kernels import (
     Kernel,
     KernelFunctions,
     Laplacian,
-    LinearSpline,
-    ThinPlateSpline,
 )
 from .products import PolynomialKernel, Sigmoid
 from .simple import Bias, Linear
+from .splines import LinearSpline, ThinPlateSpline
 
 # Bytes of values that are made at once: large enough to fill a device, small beside its memory.
 CHUNK_BYTES = 1 << 28

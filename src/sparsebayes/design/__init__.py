@@ -20,12 +20,13 @@ from .mapped import MappedDesign
 from .moments import MomentDesign
 from .operator import OperatorDesign
 from .protocol import Design, HStack
-from .ranking import Promising, Ranking
+from .ranking import RESOLVED, Promising, Ranking
 from .reduction import Reduction
 from .screened import ScreenedDesign
 from .sparse import SparseDesign
 
 __all__ = [
+    "RESOLVED",
     "ArrayCompressed",
     "ArrayDesign",
     "ArrayKernelDesign",

@@ -11,7 +11,8 @@ from sparsebayes.basis.base import Floats, Index
 
 from .protocol import Design
 
-# A function whose s is below this fraction of its norm lies in the span of the model up to rounding.
+# A function whose s is below this fraction of its norm (times β) lies in the span of the model up to rounding: s, and
+# with it the gain, has no correct digit.
 RESOLVED = 1e-14
 
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from sparsebayes.basis import RBF, Functions
 from sparsebayes.design import MomentDesign
 from sparsebayes.estimators.kernels import resolve_gamma, resolve_kernel
+from sparsebayes.estimators.pairwise import MayBePrecomputed
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_magnitude, check_positive, choose, resolve_solver
@@ -31,7 +32,7 @@ _CENTRING_ERROR = 0.05
 _PENALTIES = tuple(10.0**k for k in range(-6, 4))
 
 
-class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Kernel principal components from few training rows (Tipping 2001).
 
     The covariance of the feature vectors is modelled as :math:`\sigma^2\mathbf I+\sum_i w_i\phi_i\phi_i^\top` and its
@@ -129,15 +130,6 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        return tags
-
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the rows and the components.

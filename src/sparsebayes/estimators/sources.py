@@ -13,6 +13,7 @@ from sparsebayes.estimators.devices import check_new_array
 from sparsebayes.estimators.dictionary import Dictionary, is_operator
 from sparsebayes.estimators.inputs import Array, Index, Inputs
 from sparsebayes.estimators.kernels import LEARNED, resolve_kernel
+from sparsebayes.estimators.pairwise import MayBePrecomputed
 from sparsebayes.estimators.rows import row_blocks
 from sparsebayes.estimators.validation import check_magnitude
 
@@ -100,7 +101,7 @@ class DictionaryInputs(Inputs):
             self.relevance_vectors_ = self._centres(len(relevance))
 
 
-class KernelInputs(Inputs):
+class KernelInputs(MayBePrecomputed, Inputs):
     """Kernel functions centred on the training rows."""
 
     kernel: Any
@@ -108,15 +109,6 @@ class KernelInputs(Inputs):
     degree: int
     coef0: float
     _by_row = True
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        return tags
-
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     @property
     def _learned_gamma(self) -> str | None:

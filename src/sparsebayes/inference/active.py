@@ -16,7 +16,7 @@ import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.design import ScreenedDesign
+from sparsebayes.design import RESOLVED, ScreenedDesign
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution, leave_one_out, log_evidence
 from sparsebayes.inference.factors import Factors
 from sparsebayes.inference.interface import Active
@@ -25,9 +25,6 @@ from sparsebayes.inference.screening import may_gain
 from sparsebayes.inference.small import SmallPosterior
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
-# A candidate whose s is below this fraction of β‖φ‖² lies in the span of the model up to rounding: s, and with it the
-# gain, has no correct digit.
-_RESOLVED = 1e-14
 # Largest variance inflation factor Σ_jj (α_j + β‖φ_j‖²) at which the factors alone give Q to nine digits.
 _COLLINEAR = 1e5
 # Exact refresh after this many rank-one updates, or as soon as the drift check says so.
@@ -143,7 +140,7 @@ class ActiveSet(Factors, Active):
         alpha = np.full(self.problem.n_functions, np.inf)
         s = np.maximum(self.S, 0.0)
         q2 = np.einsum("mt,mt->m", self.Q, self.Q) / self.Q.shape[1]
-        movable = self.problem.eligible & (s > _RESOLVED * self.beta * self.problem.sqnorms)
+        movable = self.problem.eligible & (s > RESOLVED * self.beta * self.problem.sqnorms)
         if self.size:
             alpha[self.indices] = self.alpha
             s[self.indices], q2[self.indices] = self.leave_one_out()

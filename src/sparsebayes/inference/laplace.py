@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.design import RESOLVED
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, leave_one_out
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import cholesky, inverse_upper, solve_cholesky
@@ -28,7 +29,6 @@ from sparsebayes.inference.polishing import polish
 from sparsebayes.inference.screening import Measured
 from sparsebayes.inference.small import alpha_hessian
 
-_RESOLVED = 1e-14
 # An addition that does not gain enough is tried again with the precision this many times larger.
 _WEAKER = (1.0, 4.0, 16.0, 64.0)
 # Joint steps of one sweep at most, and the shortest part of a step that is tried: where rows saturate, the evidence has
@@ -84,9 +84,7 @@ class LaplaceActive(Active):
         The mode is found again from where it was: from zero, Newton's method can come to rest far from a mode that
         lies along a direction the data hardly determine.
         """
-        problem, indices = self.problem, self.indices
-        while problem.parent is not None:
-            problem, indices = problem.parent, problem.lift(indices)
+        problem, indices = self.problem.whole(self.indices)
         active = LaplaceActive(problem)
         columns = problem.active(indices)
         active._commit(columns, self.alpha, find_mode(columns, self.alpha, self.mean))
@@ -170,7 +168,7 @@ class LaplaceActive(Active):
         if self.size:
             alpha[indices] = self.alpha
             s[indices], q2[indices] = self.leave_one_out()
-        movable = problem.eligible & (s > _RESOLVED * found.norm) & (found.norm > 0.0)
+        movable = problem.eligible & (s > RESOLVED * found.norm) & (found.norm > 0.0)
         movable[indices] = True
         return Statistics(alpha, s, q2, movable)
 

@@ -147,6 +147,10 @@ class LaplaceProblem:
         columns, outputs = self.split(indices)
         return (outputs * self.parent.design.shape[1] + self.members[columns]).tolist()
 
+    def whole(self, indices: list[int]) -> tuple[LaplaceProblem, list[int]]:
+        """The problem of which this is a part, of a part, and the numbers of functions there."""
+        return (self, list(indices)) if self.parent is None else self.parent.whole(self.lift(indices))
+
     def split(self, indices: list[int]) -> tuple[Index, Index]:
         """Columns and outputs of functions."""
         outputs, columns = np.divmod(np.array(indices, dtype=np.intp), self.design.shape[1])

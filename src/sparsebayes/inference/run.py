@@ -298,7 +298,7 @@ class _Run:
     def _recompute(self) -> Certificate:
         """Compute the best model anew from the data."""
         state = self.best.state
-        refused = _lifted(state)
+        refused = state.active.problem.whole(sorted(state.refused))[1] if state.active.approximate else []
         state.active = self.solver.model(state)
         state.evidence = state.active.evidence()
         if state.active.approximate:
@@ -381,14 +381,6 @@ class _Run:
             raise _Stopped(Status.INTERRUPTED, start.number)
         if self.settings.keeper is not None and self.settings.keeper.due():
             self._keep()
-
-
-def _lifted(state: State) -> list[int]:
-    """Numbers of the functions that were refused, in the whole dictionary."""
-    problem, refused = state.active.problem, sorted(state.refused)
-    while state.active.approximate and problem.parent is not None:
-        problem, refused = problem.parent, problem.lift(refused)
-    return refused
 
 
 def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:
