@@ -24,6 +24,7 @@ from .kernels import (
     KernelFunctions,
     Laplacian,
 )
+from .places import Places
 from .products import PolynomialKernel, Sigmoid
 from .simple import Bias, Linear
 from .splines import LinearSpline, ThinPlateSpline
@@ -202,6 +203,11 @@ class ArrayFunctions(KernelFunctions):
         """Kernel between inputs and centres of the place, both scaled."""
         return _FORMULAE[type(self._kernel)](self.place.xp, self._kernel, scaled, centres)
 
+    @property
+    def places(self) -> Places:
+        """Where the functions are, in those units."""
+        return ArrayPlaces(self)
+
     def take(self, idx: Any) -> Any:
         """Scaled centres of some functions."""
         return self.place.xp.take(self.scaled, self.place.indices(positions(idx, len(self))), axis=0)
@@ -224,6 +230,30 @@ class ArrayFunctions(KernelFunctions):
         result = np.ones(len(self), dtype=bool)
         result[self.place.get(order)[1:][~new]] = False
         return result
+
+
+class ArrayPlaces(Places):
+    """Points of a device."""
+
+    def __init__(self, functions: ArrayFunctions) -> None:
+        self._functions = functions
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def at(self, numbers: Any) -> Floats:
+        """Points of some functions, on the host."""
+        return self._functions.place.get(self._functions.take(numbers))
+
+    def nearest(self, points: Floats) -> Index:
+        """The function next to every point; the distances to all of them are made there."""
+        place, scaled = self._functions.place, self._functions.scaled
+        there = place.put(points)
+        found = [
+            place.xp.argmin(_squared(place.xp, there[part, :], scaled), axis=1)
+            for part in place.chunks(len(points), len(self))
+        ]
+        return np.asarray(place.get(place.xp.concat(found)), dtype=np.intp)
 
 
 def bind_elsewhere(basis: Basis, X: Any) -> Functions:

@@ -19,6 +19,7 @@ from .base import Basis, Floats, Functions, Index, Specification, as_inputs, pos
 from .checks import check_count, check_training, check_width
 from .distances import city_block_distances, distinct_rows, farthest_rows, squared_distances
 from .parameters import Learnable, Parameter, broadcast_scale, scale_parameters
+from .places import HostPlaces, Places
 
 Width = float | ArrayLike
 Centres = None | int | ArrayLike
@@ -50,6 +51,11 @@ class KernelFunctions(Functions):
     def scaled_centres(self) -> Floats:
         """The centres in the units in which the kernel measures distance."""
         return self._kernel.scaled(self._centres)
+
+    @property
+    def places(self) -> Places:
+        """Where the functions are, in those units."""
+        return HostPlaces(self.scaled_centres, self.distinct())
 
     @property
     def compressible(self) -> bool:

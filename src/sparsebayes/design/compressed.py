@@ -17,10 +17,10 @@ from sparsebayes.basis.base import Floats, Index, positions
 from sparsebayes.basis.kernels import KernelFunctions
 from sparsebayes.threads import side_by_side
 
-from .dense import DenseDesign
+from .dense import DenseDesign, projected
 from .protocol import Design
 
-_PIVOTED_CHOLESKY, _INVERT_TRIANGLE = get_lapack_funcs(("pstrf", "trtri"), (np.zeros(1),))
+_CHOLESKY, _PIVOTED_CHOLESKY, _INVERT_TRIANGLE = get_lapack_funcs(("potrf", "pstrf", "trtri"), (np.zeros(1),))
 (_TRIANGULAR_PRODUCT,) = get_blas_funcs(("trmm",), (np.zeros(1),))
 # Pivots chosen at once, from this many times as many rows with the largest remaining diagonal; a pivot whose remainder
 # within the block falls below this fraction of the largest is left for later.
@@ -113,19 +113,45 @@ class CompressedDesign(Design):
     def correlate(self, V: ArrayLike) -> Floats:
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
         rows = np.asarray(V, dtype=np.float64).T  # on the left, so that BLAS reads the factors as they lie
-        return np.concatenate([((rows @ self.left) @ self.right.T).T, (rows @ self.further).T])
+        inner, m = rows @ self.left, len(self.right)
+        result = np.empty((*rows.shape[:-1], self.shape[1]))
+
+        def fill(part: slice) -> None:
+            result[..., part] = inner @ self.right[part].T
+
+        side_by_side(fill, m)
+        result[..., m:] = rows @ self.further
+        return result.T
+
+    def project(self, V: Floats, P: Floats) -> tuple[Floats, Floats]:
+        """Return Φᵀ V and, for every function, the sum of squares of Φᵀ P; the products themselves are not kept."""
+        rows, k = np.hstack([V, P]).T, V.shape[1]
+        inner, last = rows @ self.left, rows @ self.further
+        found, squares = projected(lambda some: inner @ self.right[some].T, k, len(self.right))
+        squares_last = np.einsum("pm,pm->m", last[k:], last[k:])
+        return np.concatenate([found, last[:k].T]), np.concatenate([squares, squares_last])
 
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
         rows = np.ones(len(self.left)) if weights is None else self._row_weights(weights)
         r = self.left.shape[1]
         inner = self.inner_products(rows, np.zeros((len(rows), 0)))[0][:r, :r]
+        factor, indefinite = _CHOLESKY(inner, lower=0, clean=1)
+        result = np.empty(self.shape[1])
 
-        def norms(part: slice) -> Floats:
-            block = self.right[part]
-            return np.einsum("mr,mr->m", block @ inner, block)
+        def norms(part: slice) -> None:
+            for start in range(part.start, part.stop, _TRIANGLE_ROWS):
+                some = slice(start, min(start + _TRIANGLE_ROWS, part.stop))
+                block = self.right[some]
+                if indefinite:
+                    result[some] = np.einsum("mr,mr->m", block @ inner, block)
+                else:  # half the work
+                    half = _TRIANGULAR_PRODUCT(1.0, factor, block, side=1, trans_a=1)
+                    result[some] = np.einsum("mr,mr->m", half, half)
 
-        return np.concatenate([*side_by_side(norms, len(self.right)), rows @ np.square(self.further)])
+        side_by_side(norms, len(self.right))
+        result[len(self.right) :] = rows @ np.square(self.further)
+        return result
 
     def inner_products(self, weights: Floats, V: Floats) -> tuple[Floats, Floats]:
         """Return Lᵀ diag(weights) L and Lᵀ diag(weights) V, L the coordinates of the rows and the further columns."""

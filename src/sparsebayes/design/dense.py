@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -63,18 +63,10 @@ class DenseDesign(Design):
 
     def project(self, V: Floats, P: Floats) -> tuple[Floats, Floats]:
         """Return Φᵀ V and, for every function, the sum of squares of Φᵀ P; the products themselves are not kept."""
-        rows, k, m = np.hstack([V, P]).T, V.shape[1], self._Phi.shape[1]
-        found, squares = np.empty((m, k)), np.empty(m)
-
-        def score(part: slice) -> None:
-            for start in range(part.start, part.stop, _PROJECTED):
-                some = slice(start, min(start + _PROJECTED, part.stop))
-                products = rows @ self._Phi[:, some].astype(np.float64, copy=False)
-                found[some] = products[:k].T
-                squares[some] = np.einsum("pm,pm->m", products[k:], products[k:])
-
-        side_by_side(score, m)
-        return found, squares
+        rows = np.hstack([V, P]).T
+        return projected(
+            lambda some: rows @ self._Phi[:, some].astype(np.float64, copy=False), V.shape[1], self._Phi.shape[1]
+        )
 
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
@@ -95,6 +87,24 @@ class DenseDesign(Design):
         step = max(1, _SQUARED_ENTRIES // max(1, self._Phi.shape[1 - axis]))
         for start in range(0, length, step):
             yield slice(start, min(start + step, length))
+
+
+def projected(products: Callable[[slice], Floats], k: int, functions: int) -> tuple[Floats, Floats]:
+    """The first k rows of products with all functions, (M, k), and the sums of squares of the others, (M,).
+
+    ``products(part)`` makes those with a run of the functions, (rows, part), which are not kept.
+    """
+    found, squares = np.empty((functions, k)), np.empty(functions)
+
+    def score(part: slice) -> None:
+        for start in range(part.start, part.stop, _PROJECTED):
+            some = slice(start, min(start + _PROJECTED, part.stop))
+            made = products(some)
+            found[some] = made[:k].T
+            squares[some] = np.einsum("pm,pm->m", made[k:], made[k:])
+
+    side_by_side(score, functions)
+    return found, squares
 
 
 def _blas_can_read(A: NDArray[Any]) -> bool:

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparsebayes.basis.base import Floats, Functions, as_inputs
-from sparsebayes.threads import on_all_cores
+from sparsebayes.basis.base import Floats, Functions, as_inputs, positions
+from sparsebayes.threads import on_all_cores, side_by_side
 
 from .protocol import Design, weighted_squares
 
 # A block that stays in the cache between being made and being multiplied.
 _BLOCK_BYTES = 1 << 23
+# Rows on which columns are made at once.
+_ROWS = 8192
 
 
 class LazyDesign(Design):
@@ -56,8 +58,17 @@ class LazyDesign(Design):
         return self._X.shape[0], len(self._functions)
 
     def columns(self, idx: Any) -> Floats:
-        """Return Φ[:, idx], a new (N, k) array."""
-        return self._functions.evaluate(self._X, idx)
+        """Return Φ[:, idx], a new (N, k) array, made on all cores."""
+        place = positions(idx, len(self._functions))
+        result = np.empty((len(self._X), len(place)))
+
+        def fill(part: slice) -> None:
+            for start in range(part.start, part.stop, _ROWS):
+                rows = slice(start, min(start + _ROWS, part.stop))
+                result[rows] = self._functions.evaluate(self._X[rows], place)
+
+        side_by_side(fill, len(self._X))
+        return result
 
     def correlate(self, V: ArrayLike) -> Floats:
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
@@ -73,7 +84,7 @@ class LazyDesign(Design):
 
     def _map(self, work: Callable[[Floats], Any]) -> list[Any]:
         """Apply ``work`` to every block of columns, on all cores: kernels and products run outside Python's lock."""
-        return on_all_cores(lambda block: work(self.columns(block)), self.blocks())
+        return on_all_cores(lambda block: work(self._functions.evaluate(self._X, block)), self.blocks())
 
     def blocks(self) -> Iterator[slice]:
         """Yield runs of columns, in order, of the chosen width."""

@@ -62,7 +62,8 @@ def fit_classification(
         bias = current.constant() if task.solver.initialisation == "bias" else current.bias
         eligible = current.eligible
         cost = rule(eligible).cost
-        return [kind(current.design, one, eligible, bias, current.stand_in, cost) for one in likelihoods]
+        known = {"stand_in": current.stand_in, "inclusion_cost": cost, "places": current.places}
+        return [kind(current.design, one, eligible, bias, **known) for one in likelihoods]
 
     learned = solve_laplace(task, dictionary, make)
     found = learned.dictionary

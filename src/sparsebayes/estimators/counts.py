@@ -30,7 +30,8 @@ def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> Regressi
         bias = current.constant() if task.solver.initialisation == "bias" else current.bias
         eligible = current.eligible
         cost = task.rule(eligible).cost
-        return [LaplaceProblem(current.design, one, eligible, bias, current.stand_in, cost) for one in likelihoods]
+        known = {"stand_in": current.stand_in, "inclusion_cost": cost, "places": current.places}
+        return [LaplaceProblem(current.design, one, eligible, bias, **known) for one in likelihoods]
 
     learned = solve_laplace(task, dictionary, make)
     dictionary, results = learned.dictionary, learned.results

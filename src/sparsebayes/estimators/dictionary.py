@@ -14,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator
 from sparsebayes.basis import Basis, Bias, Functions, Linear
 from sparsebayes.basis.arrays import Place, evaluate_elsewhere, is_elsewhere
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
+from sparsebayes.basis.places import Places
 from sparsebayes.design import (
     ArrayDesign,
     CompressedDesign,
@@ -254,6 +255,12 @@ class Dictionary:
             return self.bias
         kinds = [spec["kind"] for spec in self.functions.specifications()]
         return kinds.index(Bias.kind) if Bias.kind in kinds else None
+
+    @cached_property
+    def places(self) -> Places | None:
+        """Where the functions are, if the dictionary is one of a smooth kernel and large."""
+        smooth = self.landmarks is not None or self.stand_in is not None
+        return self.functions.places if smooth and isinstance(self.functions, KernelFunctions) else None
 
     def centre_rows(self) -> Index | None:
         """Training row on which each function is centred (-1: none); None where the functions are no such kernels."""

@@ -173,6 +173,7 @@ def _pose(
         inclusion_cost=task.rule(eligible, t.shape[1]).cost,
         offered=offered,
         landmarks=dictionary.landmarks,
+        places=dictionary.places,
     )
 
 

@@ -20,6 +20,7 @@ from sparsebayes.design import RESOLVED, ScreenedDesign
 from sparsebayes.inference.evidence import Array, Statistics, best_moves, contribution, leave_one_out, log_evidence
 from sparsebayes.inference.factors import Factors
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.linalg import tall_qr
 from sparsebayes.inference.problem import GaussianProblem, Problem
 from sparsebayes.inference.screening import may_gain
 from sparsebayes.inference.small import SmallPosterior
@@ -223,13 +224,10 @@ class ActiveSet(Factors, Active):
     def rebuild(self) -> None:
         """Factor the active columns anew from the data, then refresh."""
         columns = self.problem.columns(np.array(self.indices, dtype=np.intp))
-        basis, self.R = np.linalg.qr(columns)
-        u = len(self.R)
-        self._reserve(u)
-        self._U[:, :u] = basis
+        self._U, self.R = tall_qr(columns)
         self._C = None
-        self.z = basis.T @ self.problem.target
-        self._residual = self.problem.target - basis @ self.z
+        self.z = self._U.T @ self.problem.target
+        self._residual = self.problem.target - self._U @ self.z
         self.refresh()
 
     def drift(self) -> float:

@@ -64,8 +64,9 @@ class Factors:
     def _correlations(self) -> Array:
         """Storage of C."""
         if self._C is None:
-            self._C = np.zeros((self._U.shape[1], self.problem.n_functions))
-            self._C[: len(self.R)] = self.problem.correlate(self.U).T
+            found: Array = self.problem.correlate(self.U).T
+            spare = self._U.shape[1] - len(self.R)
+            self._C = np.vstack([found, np.zeros((spare, found.shape[1]))]) if spare else found
         return self._C
 
     @property

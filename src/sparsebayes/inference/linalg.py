@@ -7,10 +7,38 @@ from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
 from sparsebayes.inference.evidence import Array
+from sparsebayes.threads import on_all_cores
 
 _INVERT_TRIANGLE, _CHOLESKY, _SOLVE, _PIVOTED_QR = get_lapack_funcs(
     ("trtri", "potrf", "potrs", "geqp3"), (np.zeros(1),)
 )
+
+# Rows of a block of a tall matrix, which then fits in the cache.
+_BLOCK_ROWS = 8192
+
+
+def tall_qr(matrix: Array) -> tuple[Array, Array]:
+    """Orthonormal basis of the columns and their coordinates in it.
+
+    Blocks of many rows are factored side by side, and the basis then takes the place of the matrix.
+    """
+    n, a = matrix.shape
+    blocks = n // _BLOCK_ROWS
+    if blocks < 2 or not 0 < a <= _BLOCK_ROWS:
+        return np.linalg.qr(matrix)
+    parts = [slice(n * k // blocks, n * (k + 1) // blocks) for k in range(blocks)]
+
+    def factor(part: slice) -> Array:
+        matrix[part], triangle = np.linalg.qr(matrix[part])
+        return triangle
+
+    mixing, triangle = np.linalg.qr(np.vstack(on_all_cores(factor, parts)))
+
+    def mix(k: int) -> None:
+        matrix[parts[k]] = matrix[parts[k]] @ mixing[k * a : (k + 1) * a]
+
+    on_all_cores(mix, range(blocks))
+    return matrix, triangle
 
 
 def inverse_upper(triangle: Array) -> Array:

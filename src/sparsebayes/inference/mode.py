@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.basis.places import Places
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.points import Point, Rows, RowsPoint, Slopes
@@ -44,6 +45,8 @@ class LaplaceProblem:
         The problem of which this is a part, and its columns there.
     watched : ndarray of int, optional
         Of a large problem that is scored at a glance, columns that are scored exactly.
+    places : Places, optional
+        Where the first functions are, so that one may give way to a neighbour.
     """
 
     design: Design
@@ -55,6 +58,7 @@ class LaplaceProblem:
     parent: LaplaceProblem | None = None
     members: Index | None = None
     watched: Index | None = None
+    places: Places | None = None
 
     @property
     def n_outputs(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from sparsebayes.basis.places import Places
 from sparsebayes.design import CompressedDesign, DenseDesign, Design, Native, Ranking, ScreenedDesign, rank
 from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.inference.evidence import Array
@@ -145,6 +146,8 @@ class GaussianProblem:
         Functions that may enter in the place of others only (see ``moves.py``).
     landmarks : ndarray of int, optional
         Functions that between them nearly span all others, among which the search may begin.
+    places : Places, optional
+        Where the first functions are, so that one may give way to a neighbour.
     """
 
     def __init__(
@@ -160,6 +163,7 @@ class GaussianProblem:
         n_observations: float | None = None,
         offered: NDArray[np.bool_] | None = None,
         landmarks: Index | None = None,
+        places: Places | None = None,
     ) -> None:
         self.design = design
         self.targets = targets
@@ -170,6 +174,7 @@ class GaussianProblem:
         self.inclusion_cost = inclusion_cost
         self.offered = offered
         self.landmarks = landmarks
+        self.places = places
         self.parent: Problem | None = None
         self.members: Index | None = None
         self.unexplained = 0.0
@@ -247,7 +252,9 @@ class GaussianProblem:
 
     def columns(self, idx: Index) -> Array:
         """Whitened columns."""
-        return self._root * self.design.columns(idx)
+        values = self.design.columns(idx)
+        values *= self._root
+        return values
 
     def correlate(self, vectors: Array) -> Array:
         """Correlations of all functions with whitened vectors; the first pass also finds norms and projections."""
@@ -290,6 +297,7 @@ class GaussianProblem:
             n,
             self.offered,
             self.landmarks,
+            self.places,
         )
         variant.unexplained = self.unexplained
         return variant
@@ -361,7 +369,7 @@ class GaussianProblem:
         )
         # Where the design is the compression itself nothing was lost, and there is nothing to go back to.
         small.parent = None if self.design is self.stand_in else self
-        small.n_effective, small.inclusion_cost = self.n_effective, self.inclusion_cost
+        small.n_effective, small.inclusion_cost, small.places = self.n_effective, self.inclusion_cost, self.places
         small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
         return small
 

@@ -322,7 +322,7 @@ class _Run:
             if self.stop():
                 raise _Stopped(Status.INTERRUPTED, start.number)
             info = self.solver.step(state, self.settings.tol)
-            if info is None and self._widen(state):
+            if info is None and over is None and self._widen(state):
                 continue
             if info is None and rounds > 0:
                 rounds -= 1

@@ -23,6 +23,7 @@ from sparsebayes.inference.moves import Proposals, best_exchanges, best_merges, 
 from sparsebayes.inference.noise import maximise_noise, noise_floor, reestimate_noise
 from sparsebayes.inference.scores import Scores, score
 from sparsebayes.inference.settling import settle
+from sparsebayes.inference.shifting import shift
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
 
 SELECTIONS = ("greedy", "ordered", "random")
@@ -38,6 +39,9 @@ _DOUBTFUL = 1.0
 _NEAR_MISSES = 5
 # Functions that are tried one after the other before those that gain are added.
 _TRIALS = 64
+# What moving all functions at once has to bring for another such move to be tried, in nats.
+_WORTHWHILE = 0.3
+_COARSE = 2.0
 # What such a prediction may be wrong by: re-estimation goes on until this fraction of the tolerance.
 _CAUTION = 0.1
 
@@ -265,7 +269,8 @@ class Sequential(Solver):
         outside = np.where(scores.in_model, 0.0, scores.gain)
         outside[list(state.refused)] = 0.0
         i = int(np.argmax(outside >= np.max(outside) * (1.0 - _TIE))) if first is None else first
-        if outside[i] > tol:
+        # What single moves bring little by little, moving all functions at once brings too, as long as that goes on.
+        if outside[i] > (max(tol, _COARSE) if state.shifts else tol):
             together = companions(state, scores, i, tol)
             if len(together) > 1 and active.add_together(together, scores.best[together]):
                 return self._done(state, "add", i, len(together))
@@ -273,8 +278,16 @@ class Sequential(Solver):
         changed = settle(active, _CAUTION * tol, 1.0 / noise_floor(active) if state.learn_noise else None)
         if changed:
             return self._done(state, "sweep", n_moves=changed, settled=True)
-        state.evidence = active.evidence()
-        return None
+        return self._shift(state)
+
+    def _shift(self, state: State) -> Info | None:
+        """Move all functions at once, as long as that is worth its while; None where it is not."""
+        moved = shift(state.active, _WORTHWHILE, learn_noise=state.learn_noise) if state.shifts else None
+        if moved is None:
+            state.shifts, state.evidence = False, state.active.evidence()
+            return None
+        state.active = moved
+        return self._done(state, "shift", n_moves=moved.size)
 
     # -- which move ----------------------------------------------------------------------------------------
 
@@ -338,6 +351,9 @@ class Sequential(Solver):
             return self._move(state, scores, int(np.argmax(np.where(idle, scores.gain, -1.0))))
         if state.learn_noise and maximise_noise(state.gaussian) > tol:
             return self._done(state, "noise")
+        shifted = self._shift(state) if state.active.approximate else None
+        if shifted is not None:
+            return shifted
         whole = state.widest or state.active.problem.parent is None
         doubted = self._doubt(state, tol) if whole and state.active.approximate else None
         return self._swap(state, tol) if doubted is None else doubted

@@ -34,7 +34,8 @@ class State:
     """What is carried from step to step.
 
     A function is ``refused`` when its move was tried on the present model and did not raise the objective, ``stale``
-    when that was on an earlier one.  The working set is the ``widest`` where no function outside it gains.
+    when that was on an earlier one.  The working set is the ``widest`` where no function outside it gains.  All
+    functions may be moved at once as long as the search still ``shifts``.
     """
 
     active: Active
@@ -48,6 +49,7 @@ class State:
     settled: bool = False
     swept: bool = False
     widest: bool = False
+    shifts: bool = True
 
     @property
     def gaussian(self) -> ActiveSet:

@@ -6,6 +6,8 @@ working set, which then takes in the best of the functions left out, until there
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sparsebayes.design import Design
@@ -58,9 +60,9 @@ def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProbl
     return problem.restrict(_with_bias(first, problem.bias))
 
 
-def holding(problem: Problem, functions: list[int]) -> tuple[Problem, list[int]]:
-    """A working set with these functions of the whole dictionary in it, and their numbers there."""
-    if not isinstance(problem, GaussianProblem) or problem.members is None:
+def holding(problem: Any, functions: list[int]) -> tuple[Any, list[int]]:
+    """A working set with these functions of the whole dictionary in it, and their numbers there; of one output only."""
+    if not isinstance(problem, GaussianProblem | LaplaceProblem) or problem.members is None:
         return problem, list(functions)
     fresh = np.setdiff1d(functions, problem.members)
     members = np.concatenate([problem.members, fresh])
