@@ -93,13 +93,13 @@ def test_the_linearised_problem_of_a_classifier_is_that_of_its_rows():
 
 
 def test_fits_with_shifts_are_certified_and_better():
-    X, y = datasets.make_sinc2d(4000, random_state=0)
+    X, y = datasets.make_sinc2d(13_000, random_state=0)
     model = RVR(gamma=0.16).fit(X, y)
     evidences = {(r.start, k): r.objective for k, r in enumerate(model.history_) if r.start == 0}
     assert "shift" in {record.move for record in model.history_}
     assert np.all(np.diff(list(evidences.values())) >= -1e-6)
     assert model.certificate_.converged
-    X, y = datasets.make_ripley(4000, random_state=0)
+    X, y = datasets.make_ripley(13_000, random_state=0)
     classifier = RVC(gamma=1.0).fit(X, y)
     assert "shift" in {record.move for record in classifier.history_}
     assert classifier.certificate_.converged

@@ -24,6 +24,8 @@ def positions(idx: Any, count: int) -> Index:
         idx = np.asarray(idx)
         if idx.size == 0 and idx.dtype != np.bool_:  # an empty list has NumPy's default dtype, float
             return np.empty(0, dtype=np.intp)
+        if idx.dtype.kind == "i" and idx.ndim == 1 and idx.min() >= 0 and idx.max() < count:
+            return idx.astype(np.intp, copy=False)  # the usual case, without a list of all functions
     return np.atleast_1d(np.arange(count, dtype=np.intp)[idx])
 
 

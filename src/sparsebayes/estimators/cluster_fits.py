@@ -21,7 +21,7 @@ from sparsebayes.estimators.cluster import (
     target_spread,
     target_sums,
 )
-from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.estimators.dictionary import Dictionary, landmarks_of
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_largest
@@ -79,8 +79,9 @@ def fit_regression(
     if len(held) <= held.shape[1] - 1:  # fewer rows than functions: nothing is left over
         held = np.vstack([held, np.zeros((1, held.shape[1]))])
     distinct = _eligible(functions, task.fit_intercept, held[:, :-1])
-    dictionary = replace(dictionary, distinct=distinct)
+    dictionary = replace(dictionary, distinct=distinct, landmarks=landmarks_of(functions, n))
     problem = problem_of(held, n, distinct, bias)
+    problem.landmarks, problem.places = dictionary.landmarks, dictionary.places
     fixed = None if noise is None else float(noise[0] / scale.scale[0] ** 2)
     problem.inclusion_cost = task.rule(distinct).cost
     result = run_guarded(problem, task.solver, task.settings(noise_variance=fixed), task.generator())

@@ -44,6 +44,9 @@ _REMAINDER = 1e-5
 # closer compression leaves it fewer to evaluate.
 _MANY_ROWS = 100_000
 _CLOSE_REMAINDER = 1e-6
+# Functions beyond which all of them are moved at once.  Among fewer, single moves get there sooner (2-D sinc and
+# Ripley's mixture, N = 4,000: in two thirds of the time).
+_DENSE = 12_000
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,10 @@ class Dictionary:
         m = rows.n_functions - fit_intercept
         design = DenseDesign(scale * rows.functions)
         _check_range(design)
-        return cls(design, functions, basis, m, m if fit_intercept else None, distinct=rows.distinct())
+        landmarks = landmarks_of(functions, rows.n_rows)
+        return cls(
+            design, functions, basis, m, m if fit_intercept else None, distinct=rows.distinct(), landmarks=landmarks
+        )
 
     @classmethod
     def build(
@@ -258,9 +264,10 @@ class Dictionary:
 
     @cached_property
     def places(self) -> Places | None:
-        """Where the functions are, if the dictionary is one of a smooth kernel and large."""
+        """Where the functions are, if the dictionary is one of a smooth kernel and dense."""
         smooth = self.landmarks is not None or self.stand_in is not None
-        return self.functions.places if smooth and isinstance(self.functions, KernelFunctions) else None
+        dense = smooth and self.n_candidates > _DENSE
+        return self.functions.places if dense and isinstance(self.functions, KernelFunctions) else None
 
     def centre_rows(self) -> Index | None:
         """Training row on which each function is centred (-1: none); None where the functions are no such kernels."""
@@ -367,8 +374,19 @@ def _compress(functions: Functions, X: Array, compress: bool) -> CompressedDesig
         return None
     if not compress and 8 * n * len(functions) > _DENSE_BYTES:
         return None
-    tolerance = _REMAINDER if n <= _MANY_ROWS else _CLOSE_REMAINDER
-    return compress_kernel(functions, X, tolerance, min(n, len(functions)) // 2)
+    return compress_kernel(functions, X, _tolerance(n), min(n, len(functions)) // 2)
+
+
+def _tolerance(n: int) -> float:
+    return _REMAINDER if n <= _MANY_ROWS else _CLOSE_REMAINDER
+
+
+def landmarks_of(functions: Functions | None, n: int) -> Index | None:
+    """Functions that nearly span all others on n rows that are elsewhere: those that the rows in memory would have."""
+    if not isinstance(functions, KernelFunctions) or not functions.compressible or n * len(functions) < _WORTH_IT:
+        return None
+    spanning = compress_kernel(functions, functions.centres, _tolerance(n), min(n, len(functions)) // 2)
+    return None if spanning is None else spanning.landmarks
 
 
 def _check_range(design: Design) -> None:

@@ -14,7 +14,7 @@ from sparsebayes.inference.solver import Solver, State
 from sparsebayes.inference.status import Record
 
 # Counters and marks of a state.
-_CARRIED = ("since_noise", "position", "settled", "swept", "shifts")
+_CARRIED = ("since_noise", "position", "settled", "swept", "shifts", "level")
 
 
 @dataclass(frozen=True)

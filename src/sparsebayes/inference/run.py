@@ -25,6 +25,8 @@ from sparsebayes.inference.working import holding, widen, working_problem
 from sparsebayes.threads import one_thread
 
 _CERTIFICATION_ROUNDS = 3
+# Part of the largest gain outside a working set below which gains inside it wait.
+_FAR_BELOW = 0.1
 
 
 @dataclass(frozen=True)
@@ -346,16 +348,20 @@ class _Run:
         """Take more functions into the working set, where there is one and some outside it gain.
 
         Where none does for the first time, and gains are only predicted, the search goes on with trials in earnest.
+        Inside, gains far below those outside have waited until then.
         """
         if state.widest:
             return False
-        widened = widen(state.active, self.settings.tol)
-        if widened:
+        tol, partial = self.settings.tol, state.active.problem.parent is not None
+        outside = widen(state.active, tol)
+        if outside > 0.0:
             state.refused.clear()
             state.stale.clear()
             state.swept = False
-        state.widest = not widened and state.active.approximate and state.active.problem.parent is not None
-        return widened or state.widest
+        state.widest = outside == 0.0 and state.active.approximate and partial
+        finer = partial and not state.active.approximate and state.level > tol
+        state.level = max(tol, min(state.level, _FAR_BELOW * outside)) if finer else state.level
+        return outside > 0.0 or state.widest or finer
 
     def _grow(self, state: State) -> None:
         """Add generated functions to the dictionary."""

@@ -23,7 +23,7 @@ from sparsebayes.inference.moves import Proposals, best_exchanges, best_merges, 
 from sparsebayes.inference.noise import maximise_noise, noise_floor, reestimate_noise
 from sparsebayes.inference.scores import Scores, score
 from sparsebayes.inference.settling import settle
-from sparsebayes.inference.shifting import shift
+from sparsebayes.inference.shifting import movable, shift
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
 
 SELECTIONS = ("greedy", "ordered", "random")
@@ -41,6 +41,7 @@ _NEAR_MISSES = 5
 _TRIALS = 64
 # What moving all functions at once has to bring for another such move to be tried, in nats.
 _WORTHWHILE = 0.3
+# What single moves would bring little by little waits for that: gains below this, in nats.
 _COARSE = 2.0
 # What such a prediction may be wrong by: re-estimation goes on until this fraction of the tolerance.
 _CAUTION = 0.1
@@ -171,7 +172,8 @@ class Sequential(Solver):
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
         """Begin from these functions, usually none."""
-        return State(active, learn_noise, active.evidence(), rng)
+        level = _COARSE if movable(active) and not active.approximate else 0.0
+        return State(active, learn_noise, active.evidence(), rng, level=level)
 
     def step(self, state: State, tol: float) -> Info | None:
         """Make one move; None when no move gains more than ``tol``."""
@@ -269,8 +271,8 @@ class Sequential(Solver):
         outside = np.where(scores.in_model, 0.0, scores.gain)
         outside[list(state.refused)] = 0.0
         i = int(np.argmax(outside >= np.max(outside) * (1.0 - _TIE))) if first is None else first
-        # What single moves bring little by little, moving all functions at once brings too, as long as that goes on.
-        if outside[i] > (max(tol, _COARSE) if state.shifts else tol):
+        tol = max(tol, state.level)
+        if outside[i] > tol:
             together = companions(state, scores, i, tol)
             if len(together) > 1 and active.add_together(together, scores.best[together]):
                 return self._done(state, "add", i, len(together))

@@ -73,6 +73,12 @@ class Secants:
     towards: Array
 
 
+def movable(active: Active) -> bool:
+    """Whether it is known where functions are, so that they may give way to neighbours."""
+    problem = active.problem
+    return problem.parent is not None and problem.parent.places is not None and problem.n_outputs == 1
+
+
 def shift(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | None:
     """The model with its functions moved again and again, as long as that gains more than ``worthwhile`` each time.
 
@@ -89,9 +95,9 @@ def shift(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | N
 
 def _shift_once(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | None:
     problem, whole = active.problem, active.problem.parent
-    places = None if whole is None else whole.places
-    if whole is None or places is None or problem.n_outputs > 1 or not active.size:
+    if whole is None or not movable(active) or not active.size:
         return None
+    places: Places = whole.places
     numbers = np.array(problem.lift(active.indices), dtype=np.intp)
     secants = next((found for distance in _DISTANCES if (found := _secants(places, numbers, distance))), None)
     if secants is None:

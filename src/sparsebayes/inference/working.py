@@ -71,19 +71,20 @@ def holding(problem: Any, functions: list[int]) -> tuple[Any, list[int]]:
     return problem, [place[i] for i in functions]
 
 
-def widen(active: Active, tol: float) -> bool:
-    """Take the best functions outside the working set into it; False where none gains more than ``tol``."""
+def widen(active: Active, tol: float) -> float:
+    """Take the best functions outside the working set into it; what the best of them gains, 0 where none ``tol``."""
     problem = active.problem
     at_a_glance = isinstance(problem, LaplaceProblem) and problem.watched is not None
     if problem.parent is None or (problem.members is None and not at_a_glance):
-        return False
+        return 0.0
     columns, gain = active.promising(_FRESH)
     fresh = columns[gain > tol]
     if not len(fresh):
-        return False
+        return 0.0
+    best = float(np.max(gain))
     if at_a_glance:
         active.extend(problem.watch(fresh))
-        return True
+        return best
     # With a stand-in the whole dictionary is scored at the cost of a few hundred of its functions, unless it is so
     # large that going through its scores is the cost.
     whole = (
@@ -92,7 +93,7 @@ def widen(active: Active, tol: float) -> bool:
         and problem.parent.design.shape[1] <= _SCORED
     )
     active.extend(problem.parent.roughly() if whole else problem.enlarge(fresh))
-    return True
+    return best
 
 
 def _alike(design: Design, members: Index) -> bool:
