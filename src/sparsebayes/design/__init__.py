@@ -11,7 +11,7 @@ from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.basis.base import Floats
 
 from .compressed import CompressedDesign, compress_kernel, with_columns
-from .dense import DenseDesign
+from .dense import DenseDesign, projected
 from .device import ArrayDesign, ArrayKernelDesign, ArrayRanking, ArrayStack, Native
 from .device_compressed import ArrayCompressed, compress_elsewhere
 from .duplicates import representatives
@@ -48,6 +48,7 @@ __all__ = [
     "as_design",
     "compress_elsewhere",
     "compress_kernel",
+    "projected",
     "rank",
     "representatives",
     "with_columns",

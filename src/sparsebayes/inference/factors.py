@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsebayes.design import projected
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.problem import Problem
 from sparsebayes.inference.small import SmallPosterior, SmallProblem
@@ -111,9 +112,8 @@ class Factors:
         if self._C is None:
             explained, squares = problem.project(self.U @ fitted, self.U @ mixing)
         else:
-            C = self.C
-            projected = mixing.T @ C  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
-            explained, squares = C.T @ fitted, np.einsum("am,am->m", projected, projected)
+            C, rows = self.C, np.hstack([fitted, mixing]).T  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
+            explained, squares = projected(lambda some: rows @ C[:, some], fitted.shape[1], C.shape[1])
         self._S = beta * problem.sqnorms - squares
         if self._Q is None:  # a fragile model has found it from the residuals of the data
             self._Q = beta * (problem.projection - explained)

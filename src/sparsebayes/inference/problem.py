@@ -181,6 +181,7 @@ class GaussianProblem:
         self.n_effective = float(np.sum(weights)) if n_observations is None else n_observations
         self._candidates = eligible
         self._root = np.sqrt(weights)[:, None]
+        self._even = bool(np.all(weights == 1.0))
         self.target = self._root * targets
         self._sqnorms: Array | None = None
         self._projection: Array | None = None
@@ -259,7 +260,7 @@ class GaussianProblem:
     def correlate(self, vectors: Array) -> Array:
         """Correlations of all functions with whitened vectors; the first pass also finds norms and projections."""
         if self._sqnorms is not None:
-            return self.design.correlate(self._root * vectors)
+            return self.design.correlate(self._whiten(vectors))
         k = self.n_targets
         found, norms = self.design.moments(self._root * np.hstack([self.target, vectors]), self.weights)
         self._sqnorms, self._projection = norms, found[:, :k]
@@ -268,9 +269,13 @@ class GaussianProblem:
     def project(self, vectors: Array, basis: Array) -> tuple[Array, Array]:
         """Correlations of all functions with some vectors, and sums of squares of those with others."""
         if self._sqnorms is not None:
-            return self.design.project(self._root * vectors, self._root * basis)
+            return self.design.project(self._whiten(vectors), self._whiten(basis))
         found, k = self.correlate(np.hstack([vectors, basis])), vectors.shape[1]
         return found[:, :k], np.einsum("mp,mp->m", found[:, k:], found[:, k:])
+
+    def _whiten(self, vectors: Array) -> Array:
+        """Vectors times the roots of the weights; themselves, which may be large, where these are one."""
+        return vectors if self._even else self._root * vectors
 
     def _learn_moments(self) -> None:
         if self._sqnorms is None:

@@ -23,8 +23,9 @@ from sparsebayes.inference.moves import Proposals, best_exchanges, best_merges, 
 from sparsebayes.inference.noise import maximise_noise, noise_floor, reestimate_noise
 from sparsebayes.inference.scores import Scores, score
 from sparsebayes.inference.settling import settle
-from sparsebayes.inference.shifting import movable, shift
+from sparsebayes.inference.shifting import shift
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
+from sparsebayes.inference.working import movable
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
@@ -172,7 +173,7 @@ class Sequential(Solver):
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
         """Begin from these functions, usually none."""
-        level = _COARSE if movable(active) and not active.approximate else 0.0
+        level = _COARSE if movable(active.problem) and not active.approximate else 0.0
         return State(active, learn_noise, active.evidence(), rng, level=level)
 
     def step(self, state: State, tol: float) -> Info | None:

@@ -31,7 +31,7 @@ from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.noise import noise_floor
 from sparsebayes.inference.settling import settle
-from sparsebayes.inference.working import holding
+from sparsebayes.inference.working import holding, movable
 
 Index = NDArray[np.intp]
 
@@ -73,12 +73,6 @@ class Secants:
     towards: Array
 
 
-def movable(active: Active) -> bool:
-    """Whether it is known where functions are, so that they may give way to neighbours."""
-    problem = active.problem
-    return problem.parent is not None and problem.parent.places is not None and problem.n_outputs == 1
-
-
 def shift(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | None:
     """The model with its functions moved again and again, as long as that gains more than ``worthwhile`` each time.
 
@@ -95,7 +89,7 @@ def shift(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | N
 
 def _shift_once(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | None:
     problem, whole = active.problem, active.problem.parent
-    if whole is None or not movable(active) or not active.size:
+    if whole is None or not movable(problem) or not active.size:
         return None
     places: Places = whole.places
     numbers = np.array(problem.lift(active.indices), dtype=np.intp)

@@ -25,6 +25,10 @@ _ROUGHLY = 1 << 18
 # Functions of the first working set, where no compression has chosen them, and functions taken in at once.
 _FIRST = 256
 _FRESH = 100
+# Where a dictionary is dense those that gain most are neighbours of one another.  So they are taken from so many, and
+# before all others those that correlate with none of the better ones more than this.
+_POOL = 2000
+_NEIGHBOURS = 0.99
 # Functions whose correlation is above this are alike.  Where the best ones are, a search among them would end with many
 # neighbours of the right functions before it sees those (noisy blocks: 115 functions for 12), so up to this many
 # entries it goes on in the whole dictionary.
@@ -77,11 +81,13 @@ def widen(active: Active, tol: float) -> float:
     at_a_glance = isinstance(problem, LaplaceProblem) and problem.watched is not None
     if problem.parent is None or (problem.members is None and not at_a_glance):
         return 0.0
-    columns, gain = active.promising(_FRESH)
-    fresh = columns[gain > tol]
-    if not len(fresh):
+    dense = not active.approximate and movable(problem)
+    columns, gain = active.promising(_POOL if dense else _FRESH)
+    best = float(np.max(gain, initial=0.0))
+    if best <= tol:
         return 0.0
-    best = float(np.max(gain))
+    # What gains hardly anything now may gain as soon as a neighbour has moved: a pass over all functions less.
+    fresh = _unlike(problem.parent, columns) if dense else columns[gain > tol]
     if at_a_glance:
         active.extend(problem.watch(fresh))
         return best
@@ -94,6 +100,24 @@ def widen(active: Active, tol: float) -> float:
     )
     active.extend(problem.parent.roughly() if whole else problem.enlarge(fresh))
     return best
+
+
+def movable(problem: Any) -> bool:
+    """Whether it is known where functions of a working set are, so that they may give way to neighbours."""
+    return problem.parent is not None and problem.parent.places is not None and problem.n_outputs == 1
+
+
+def _unlike(problem: Any, functions: Index) -> Index:
+    """The first of these functions, and before all others those that are no close neighbours of one before them."""
+    values = problem.columns(functions).T.copy()
+    values /= np.linalg.norm(values, axis=1, keepdims=True)
+    chosen: list[int] = []
+    open_ = np.ones(len(functions), dtype=bool)
+    while len(chosen) < _FRESH and open_.any():
+        chosen.append(int(np.argmax(open_)))
+        open_ &= np.abs(values @ values[chosen[-1]]) < _NEIGHBOURS
+    others = np.setdiff1d(np.arange(len(functions)), chosen)[: _FRESH - len(chosen)]
+    return np.concatenate([functions[chosen], functions[others]])
 
 
 def _alike(design: Design, members: Index) -> bool:
