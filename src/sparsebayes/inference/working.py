@@ -27,7 +27,7 @@ _FIRST = 256
 _FRESH = 100
 # Where a dictionary is dense those that gain most are neighbours of one another.  So they are taken from so many, and
 # before all others those that correlate with none of the better ones more than this.
-_POOL = 2000
+_POOL = 500
 _NEIGHBOURS = 0.99
 # Functions whose correlation is above this are alike.  Where the best ones are, a search among them would end with many
 # neighbours of the right functions before it sees those (noisy blocks: 115 functions for 12), so up to this many
