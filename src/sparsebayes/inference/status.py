@@ -82,9 +82,10 @@ class Record:
         Which start this belongs to; the objective never falls within one start.
     move : str
         ``"add"``, ``"reestimate"``, ``"delete"``, ``"exchange"``, ``"merge"``, ``"split"``, ``"sweep"`` (several
-        re-estimations at once), ``"noise"`` or ``"kernel"`` (parameters of the kernel, precisions and noise together).
+        re-estimations at once), ``"shift"`` (all functions give way to neighbours), ``"noise"`` or ``"kernel"``
+        (parameters of the kernel, precisions and noise together).
     function : int
-        Index of the function moved; -1 for a sweep or the noise.
+        Index of the function moved; -1 where there are several, or none.
     n_moves : int
         How many single moves the entry stands for (a noise update counts none).
     evidence, objective : float

@@ -59,6 +59,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--columns", type=int, default=5)
     parser.add_argument("--candidates", type=int, default=2000)
+    parser.add_argument("--width", type=float, default=3.0)
     parser.add_argument("--partitions", type=int, default=20)
     parser.add_argument("--kill", action="store_true")
     arguments = parser.parse_args()
@@ -71,7 +72,7 @@ def main() -> None:
         make_rows, columns=arguments.columns, dtype=float, chunks=(empty.chunks[0], (arguments.columns + 1,))
     )
     X, y = table[:, :-1], table[:, -1]
-    model = SparseBayesRegressor(RBF(1.0, centres=arguments.candidates))
+    model = SparseBayesRegressor(RBF(arguments.width, centres=arguments.candidates))
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
         before = wire(client)
         begin = time.perf_counter()
