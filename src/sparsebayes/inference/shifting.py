@@ -20,6 +20,7 @@ objective rises.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,13 +79,13 @@ def shift(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | N
 
     None where the first move does not, or the dictionary is not dense.
     """
-    moved = None
+    moved = active
     for _ in range(_MOVES):
-        further = _shift_once(active, worthwhile, learn_noise=learn_noise)
+        further = _shift_once(moved, worthwhile, learn_noise=learn_noise)
         if further is None:
             break
-        active = moved = further
-    return moved
+        moved = further
+    return None if moved is active else _among(active.problem, moved)
 
 
 def _shift_once(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | None:
@@ -164,7 +165,7 @@ def _linearised(active: Active, numbers: Index, neighbours: Index) -> tuple[Arra
 
 def _settled(active: Active, numbers: Index, alpha: Array, *, learn_noise: bool) -> Active:
     """The model of other functions with these precisions, which then settle."""
-    problem, indices = holding(active.problem, numbers.tolist())
+    problem, indices = active.problem.parent.restrict(numbers), list(range(len(numbers)))
     if isinstance(active, ActiveSet):
         moved = ActiveSet.from_model(problem, indices, alpha, active.beta)
         settle(moved, _ROUGHLY, 1.0 / noise_floor(moved) if learn_noise else None)
@@ -172,3 +173,11 @@ def _settled(active: Active, numbers: Index, alpha: Array, *, learn_noise: bool)
     moved = LaplaceActive.from_model(problem, indices, alpha)
     moved.relax(_ROUGHLY)
     return moved
+
+
+def _among(problem: Any, moved: Active) -> Active:
+    """The same model in the working set of another, which takes its functions in."""
+    problem, indices = holding(problem, moved.problem.lift(moved.indices))
+    if isinstance(moved, ActiveSet):
+        return ActiveSet.from_model(problem, indices, moved.alpha, moved.beta)
+    return LaplaceActive.from_model(problem, indices, moved.alpha, moved.mean)
