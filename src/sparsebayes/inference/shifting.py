@@ -119,15 +119,23 @@ def _secants(places: Places, numbers: Index, distance: float) -> Secants | None:
         return None
     at = places.at(numbers[movable])
     k, d = at.shape
-    steps = distance * np.eye(d)
-    looked = np.stack([at[:, None, :] + steps, at[:, None, :] - steps])  # on either side, (2, k, d, d)
-    found = places.nearest(looked.reshape(-1, d))
-    off = np.linalg.norm(places.at(found) - looked.reshape(-1, d), axis=1).reshape(2, k, d)
-    side = np.argmin(off, axis=0)
-    if np.median(np.min(off, axis=0)) > _DENSE * distance:
+    own, steps = np.repeat(at, d, axis=0), np.tile(distance * np.eye(d), (k, 1))
+    neighbours, off = _look(places, own + steps)
+    bare = off > _DENSE * distance  # nothing there: on the other side of the function, perhaps
+    if np.any(bare):
+        others, off_there = _look(places, own[bare] - steps[bare])
+        neighbours[bare] = np.where(off_there < off[bare], others, neighbours[bare])
+        off[bare] = np.minimum(off_there, off[bare])
+    if np.median(off) > _DENSE * distance:
         return None
-    neighbours = np.take_along_axis(found.reshape(2, k, d), side[None], axis=0)[0]
-    return Secants(movable, at, distance, neighbours, places.at(neighbours.ravel()).reshape(k, d, d) - at[:, None, :])
+    towards = (places.at(neighbours) - own).reshape(k, d, d)
+    return Secants(movable, at, distance, neighbours.reshape(k, d), towards)
+
+
+def _look(places: Places, points: Array) -> tuple[Index, Array]:
+    """Functions next to some points, and how far they are from them."""
+    found = places.nearest(points)
+    return found, np.linalg.norm(places.at(found) - points, axis=1)
 
 
 def _displacements(active: Active, numbers: Index, secants: Secants) -> Array:

@@ -109,13 +109,14 @@ def movable(problem: Any) -> bool:
 
 def _unlike(problem: Any, functions: Index) -> Index:
     """The first of these functions, and before all others those that are no close neighbours of one before them."""
-    values = problem.columns(functions).T.copy()
-    values /= np.linalg.norm(values, axis=1, keepdims=True)
+    products = problem.design.among(functions)
+    norms = np.sqrt(np.diagonal(products))
+    apart = np.abs(products) < _NEIGHBOURS * np.outer(norms, norms)
     chosen: list[int] = []
     open_ = np.ones(len(functions), dtype=bool)
     while len(chosen) < _FRESH and open_.any():
         chosen.append(int(np.argmax(open_)))
-        open_ &= np.abs(values @ values[chosen[-1]]) < _NEIGHBOURS
+        open_ &= apart[chosen[-1]]
     others = np.setdiff1d(np.arange(len(functions)), chosen)[: _FRESH - len(chosen)]
     return np.concatenate([functions[chosen], functions[others]])
 
