@@ -17,7 +17,8 @@ from numbers import Integral
 import numpy as np
 
 from sparsebayes.inference.batches import EXACT, PREDICTED, companions
-from sparsebayes.inference.evidence import Array, contribution
+from sparsebayes.inference.doubts import doubt
+from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.moves import Proposals, best_exchanges, best_merges, best_splits, perform
 from sparsebayes.inference.noise import maximise_noise, noise_floor, reestimate_noise
@@ -35,9 +36,6 @@ EXCHANGES = ("never", "converged", "always")
 # Gains closer than this (relative) are a tie, which goes to the lowest index: which of two equal functions is kept
 # must not depend on rounding.
 _TIE = 1e-10
-# A function that brings less than this many nats is worth a trial deletion where gains are only predicted.
-_DOUBTFUL = 1.0
-_NEAR_MISSES = 5
 # Functions that are tried one after the other before those that gain are added.
 _TRIALS = 64
 # What moving all functions at once has to bring for another such move to be tried, in nats.
@@ -358,8 +356,8 @@ class Sequential(Solver):
         if shifted is not None:
             return shifted
         whole = state.widest or state.active.problem.parent is None
-        doubted = self._doubt(state, tol) if whole and state.active.approximate else None
-        return self._swap(state, tol) if doubted is None else doubted
+        made = doubt(state.active, state.refused, tol) if whole and state.active.approximate else None
+        return self._swap(state, tol) if made is None else self._done(state, *made, 1)
 
     def _swap(self, state: State, tol: float) -> Info | None:
         """Where no single move gains: several functions at once (see ``moves.py``)."""
@@ -378,32 +376,6 @@ class Sequential(Solver):
             if after is not None:
                 state.active = after
                 return self._done(state, swap.kind, swap.into[0], 1)
-        return None
-
-    def _doubt(self, state: State, tol: float) -> Info | None:
-        """Where gains are only predicted, try in earnest what the prediction narrowly rules out.
-
-        That is to do without each function that brings little, and to add the best of those left out with the prior
-        variance that its least-squares weight suggests: where rows saturate, the evidence can have a maximum at a
-        finite precision although it falls from infinity at first.
-        """
-        active = state.active
-        s, q2 = active.leave_one_out()
-        brings = contribution(active.alpha, s, q2) - active.problem.inclusion_cost
-        for j in np.argsort(brings):
-            i = active.indices[j]
-            if brings[j] < _DOUBTFUL and i not in state.refused:
-                if active.delete(int(j)):
-                    return self._done(state, "delete", i, 1)
-                state.refused.add(i)
-        found = active.statistics()
-        near = np.where(found.movable & ~np.isfinite(found.alpha) & (found.q2 > 0.0), found.q2, 0.0)
-        ratio = near / np.where(found.s > 0.0, found.s, 1.0)
-        for i in np.argsort(-ratio, kind="stable")[:_NEAR_MISSES].tolist():
-            if ratio[i] > 0.0 and i not in state.refused:
-                if any(active.add(i, float(found.s[i] / ratio[i]) * shorter, tol) for shorter in (1.0, 0.25)):
-                    return self._done(state, "add", i, 1)
-                state.refused.add(i)
         return None
 
     def _done(self, state: State, kind: str, function: int = -1, n_moves: int = 0, *, settled: bool = False) -> Info:
