@@ -25,7 +25,7 @@ from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import cholesky, inverse_upper, solve_cholesky
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.newton import Mode, find_better_mode, find_mode, mode_at
-from sparsebayes.inference.polishing import polish
+from sparsebayes.inference.polishing import LARGEST, polish
 from sparsebayes.inference.screening import Measured
 from sparsebayes.inference.small import alpha_hessian
 
@@ -44,6 +44,8 @@ _CURVED = 1e-3
 # A function whose weight the data determine to a smaller part than this is zero: whether a sweep left it or a deletion
 # took it is rounding.
 _IDLE = 1e-8
+# How closely a sweep settles what is then polished, in nats.
+_CLOSE = 1e-9
 
 
 class LaplaceActive(Active):
@@ -90,6 +92,8 @@ class LaplaceActive(Active):
         active._commit(columns, self.alpha, find_mode(columns, self.alpha, self.mean))
         stays = active.well_determined > _IDLE
         active = active if np.all(stays) else active.restricted(stays)
+        if active.size <= LARGEST:
+            active.sweep(_CLOSE)  # where functions fade, far cheaper than Newton's way along the ridge
         active = polish(active)
         while active.size and active._leave(set()):  # what the last digits leave without relevance
             active = polish(active)

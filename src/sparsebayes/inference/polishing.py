@@ -14,7 +14,7 @@ import numpy as np
 from sparsebayes.inference.evidence import Array
 
 # Models up to this size are polished, until the gradient is this small; a step may lower the evidence by rounding.
-_LARGEST = 40
+LARGEST = 40
 _STEPS = 20
 _STATIONARY = 1e-10
 _ROUNDING = 1e-12
@@ -59,7 +59,7 @@ def polish(model: M) -> M:
         The model, its precisions settled by sweeps.
     """
     jacobian, last = None, np.inf
-    for _ in range(_STEPS if 0 < len(model.alpha) <= _LARGEST else 0):
+    for _ in range(_STEPS if 0 < len(model.alpha) <= LARGEST else 0):
         gradient = model.gradient()
         steepest = float(np.max(np.abs(gradient)))
         if steepest < _STATIONARY:
