@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.scores import Scores
 from sparsebayes.inference.solver import State
 
@@ -41,13 +43,22 @@ def companions(state: State, scores: Scores, i: int, tol: float) -> list[int]:
         return [i]
     columns, outputs = problem.split(pool.tolist())
     products, outputs = problem.design.among(columns), np.array(outputs)
+    apart = cosines(products) < batch.alike
+    return pool[pick_apart(apart | (outputs[:, None] != outputs), limit)].tolist()
+
+
+def cosines(products: Array) -> Array:
+    """Absolute cosines of the angles between columns, from their inner products."""
     norms = np.sqrt(np.diagonal(products))
-    apart = np.abs(products) < batch.alike * np.outer(norms, norms)
+    return np.abs(products) / np.outer(norms, norms)
+
+
+def pick_apart(apart: NDArray[np.bool_], limit: int) -> list[int]:
+    """The first of some things, each apart from all that are picked before it."""
     chosen: list[int] = []
-    open_ = np.ones(len(pool), dtype=bool)
+    open_ = np.ones(len(apart), dtype=bool)
     while len(chosen) < limit and open_.any():
-        c = int(np.argmax(open_))
-        chosen.append(c)
-        open_[c] = False
-        open_ &= (outputs != outputs[c]) | apart[c]
-    return pool[chosen].tolist()
+        chosen.append(int(np.argmax(open_)))
+        open_ &= apart[chosen[-1]]
+        open_[chosen[-1]] = False
+    return chosen

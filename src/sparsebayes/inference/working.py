@@ -12,6 +12,7 @@ import numpy as np
 
 from sparsebayes.design import Design
 from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.batches import cosines, pick_apart
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
@@ -109,23 +110,14 @@ def movable(problem: Any) -> bool:
 
 def _unlike(problem: Any, functions: Index) -> Index:
     """The first of these functions, and before all others those that are no close neighbours of one before them."""
-    products = problem.design.among(functions)
-    norms = np.sqrt(np.diagonal(products))
-    apart = np.abs(products) < _NEIGHBOURS * np.outer(norms, norms)
-    chosen: list[int] = []
-    open_ = np.ones(len(functions), dtype=bool)
-    while len(chosen) < _FRESH and open_.any():
-        chosen.append(int(np.argmax(open_)))
-        open_ &= apart[chosen[-1]]
+    chosen = pick_apart(cosines(problem.design.among(functions)) < _NEIGHBOURS, _FRESH)
     others = np.setdiff1d(np.arange(len(functions)), chosen)[: _FRESH - len(chosen)]
     return np.concatenate([functions[chosen], functions[others]])
 
 
 def _alike(design: Design, members: Index) -> bool:
     """Whether the functions that agree best with the targets are many versions of a few."""
-    values = design.columns(members)
-    norms = np.sqrt(np.einsum("nc,nc->c", values, values))
-    overlap = np.abs(values.T @ values) / np.outer(norms, norms)
+    overlap = cosines(design.among(members))
     np.fill_diagonal(overlap, 0.0)
     return bool(np.median(np.max(overlap, axis=0)) > _ALIKE)
 
