@@ -13,7 +13,8 @@ from solver_cases import KINDS, dictionary, tolerance
 from sparsebayes import EM, RVC, RVR, MacKay, SparseBayesClassifier, SparseBayesRegressor, Variational
 from sparsebayes.design import as_design
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import Settings, run
+from sparsebayes.inference.run import run
+from sparsebayes.inference.settings import Settings
 from sparsebayes.inference.status import Status
 
 # Derandomised: a failure here is to be looked at, not to come and go.

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
+from .functions import Floats, Index
 
 
 class Places(ABC):

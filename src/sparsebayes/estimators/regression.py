@@ -16,7 +16,7 @@ from sparsebayes.inference import Certificate, ParameterStatus, Record, Result, 
 from sparsebayes.inference.guard import run_guarded
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.robust import run_robust
-from sparsebayes.inference.run import Warm
+from sparsebayes.inference.settings import Warm
 from sparsebayes.inference.support import Support, SupportRule
 from sparsebayes.likelihood import ROBUST, OutlierMixture, RobustNoise, StudentT
 from sparsebayes.posterior import GaussianPosterior, PoissonPosterior

@@ -27,7 +27,8 @@ import numpy as np
 
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import Result, Settings, Warm, run
+from sparsebayes.inference.run import Result, run
+from sparsebayes.inference.settings import Settings, Warm
 from sparsebayes.inference.solver import Solver
 from sparsebayes.inference.status import Status
 from sparsebayes.inference.support import SupportRule

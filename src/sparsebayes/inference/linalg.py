@@ -1,4 +1,4 @@
-"""Small dense factorisations, by LAPACK directly: on matrices this small the usual checks cost more than the work."""
+"""Dense factorisations: small ones by LAPACK directly, since the usual checks cost more than the work; tall ones."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ from sparsebayes.design import DenseDesign
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.guard import run_guarded
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import Result, Settings, Warm, run
+from sparsebayes.inference.run import Result, run
+from sparsebayes.inference.settings import Settings, Warm
 from sparsebayes.inference.solver import Solver
 from sparsebayes.inference.status import Status
 from sparsebayes.likelihood import OutlierMixture, RobustNoise, StudentT

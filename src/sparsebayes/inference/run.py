@@ -9,8 +9,7 @@ import numpy as np
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.certificate import Certificate, certify, really_refused
-from sparsebayes.inference.checkpoint import Keeper, capture, revive
-from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.checkpoint import capture, revive
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.interrupt import asked_to_stop
 from sparsebayes.inference.laplace import LaplaceActive
@@ -18,6 +17,7 @@ from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.noise import noise_floor
 from sparsebayes.inference.problem import Problem
 from sparsebayes.inference.restarts import random_model
+from sparsebayes.inference.settings import Settings
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, full_model, hold
 from sparsebayes.inference.status import Record, Status
@@ -27,67 +27,6 @@ from sparsebayes.threads import one_thread
 _CERTIFICATION_ROUNDS = 3
 # Part of the largest gain outside a working set below which gains inside it wait.
 _FAR_BELOW = 0.1
-
-
-@dataclass(frozen=True)
-class Settings:
-    """When to stop, and what to do meanwhile.
-
-    Attributes
-    ----------
-    tol : float
-        No single move may gain more at convergence, in nats.
-    max_iter : int
-        Largest number of moves of one start.
-    noise_variance : float, optional
-        Fixed noise variance; None learns it.
-    grow : callable, optional
-        ``grow(kept, rng)`` gives the problem with generated functions added to its dictionary.
-    observe : callable, optional
-        Called with every record.
-    keeper : Keeper, optional
-        Where the state is kept now and then, and where the search goes on from.
-    warm : Warm, optional
-        Begin from this model of a nearby problem with the same functions, and make no further starts.
-    restarts : int
-        Starts from random models, after all others.
-    chance : Generator, optional
-        Their randomness.
-    hopeless : callable, optional
-        Called with the model after every move of the first start; the search ends where it says so.
-    whole : bool
-        Search in the whole dictionary, never in a part of it.
-    """
-
-    tol: float
-    max_iter: int
-    noise_variance: float | None = None
-    grow: Callable[[list[int], np.random.Generator], Problem] | None = None
-    observe: Callable[[Record], None] | None = None
-    keeper: Keeper | None = None
-    warm: Warm | None = None
-    restarts: int = 0
-    chance: np.random.Generator | None = None
-    hopeless: Callable[[Active], bool] | None = None
-    whole: bool = False
-
-
-@dataclass(frozen=True)
-class Warm:
-    """A model to begin from: functions, precisions and inverse noise variance; without functions, an empty one.
-
-    The search may go on in a part of the dictionary where it is ``partial``.
-    """
-
-    indices: list[int]
-    alpha: Array
-    beta: float
-    partial: bool = False
-
-    @classmethod
-    def of(cls, active: Active) -> Warm:
-        """The model that was found."""
-        return cls(list(active.indices), active.alpha, active.beta)
 
 
 @dataclass(frozen=True)

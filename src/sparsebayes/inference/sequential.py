@@ -36,14 +36,14 @@ EXCHANGES = ("never", "converged", "always")
 # Gains closer than this (relative) are a tie, which goes to the lowest index: which of two equal functions is kept
 # must not depend on rounding.
 _TIE = 1e-10
-# Functions that are tried one after the other before those that gain are added.
+# Where gains are only predicted: functions that are tried one after the other before those that gain are added, and
+# what a prediction may be wrong by, so that re-estimation goes on until this fraction of the tolerance.
 _TRIALS = 64
+_CAUTION = 0.1
 # What moving all functions at once has to bring for another such move to be tried, in nats.
 _WORTHWHILE = 0.3
 # What single moves would bring little by little waits for that: gains below this, in nats.
 _COARSE = 2.0
-# What such a prediction may be wrong by: re-estimation goes on until this fraction of the tolerance.
-_CAUTION = 0.1
 
 
 class Sequential(Solver):

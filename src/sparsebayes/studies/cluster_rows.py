@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--columns", type=int, default=5)
     parser.add_argument("--candidates", type=int, default=2000)
-    parser.add_argument("--width", type=float, default=3.0)
+    parser.add_argument("--width", type=float, default=1.0)
     parser.add_argument("--partitions", type=int, default=20)
     parser.add_argument("--kill", action="store_true")
     arguments = parser.parse_args()

@@ -18,7 +18,8 @@ from sparsebayes.basis.base import Index, Specification
 from sparsebayes.design import DenseDesign, representatives
 from sparsebayes.inference import Sequential
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import Settings, run
+from sparsebayes.inference.run import run
+from sparsebayes.inference.settings import Settings
 
 # A function enters a tile if it brings so many nats: what it costs in the file is about that.
 _PRICE = 3.0
