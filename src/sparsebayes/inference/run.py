@@ -263,8 +263,10 @@ class _Run:
             if self.stop():
                 raise _Stopped(Status.INTERRUPTED, start.number)
             info = self.solver.step(state, self.settings.tol)
-            if info is None and over is None and self._widen(state):
-                continue
+            if info is None and over is None:
+                if self._widen(state):
+                    continue
+                info = self.solver.escape(state, self.settings.tol) if self.settings.warm is None else None
             if info is None and rounds > 0:
                 rounds -= 1
                 self._grow(state)

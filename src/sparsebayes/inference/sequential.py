@@ -19,11 +19,12 @@ import numpy as np
 from sparsebayes.inference.batches import EXACT, PREDICTED, companions
 from sparsebayes.inference.doubts import doubt
 from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.hidden import uncover
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.moves import Proposals, best_exchanges, best_merges, best_splits, perform
-from sparsebayes.inference.noise import maximise_noise, noise_floor, reestimate_noise
+from sparsebayes.inference.noise import maximise_noise, reestimate_noise
 from sparsebayes.inference.scores import Scores, score
-from sparsebayes.inference.settling import settle
+from sparsebayes.inference.settling import settle_all
 from sparsebayes.inference.shifting import shift
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
 from sparsebayes.inference.working import movable
@@ -214,6 +215,14 @@ class Sequential(Solver):
                 return swapped
         return self._move(state, scores, choice, tol)
 
+    def escape(self, state: State, tol: float) -> Info | None:
+        """Add a function that the others hide, where there is one."""
+        found = uncover(state.active, tol, learn_noise=state.learn_noise)
+        if found is None:
+            return None
+        function, state.active = found
+        return self._done(state, "add", function, 1)
+
     # -- several additions at once -------------------------------------------------------------------------
 
     def _several(self, state: State, scores: Scores, choice: int, tol: float) -> Info:
@@ -262,7 +271,7 @@ class Sequential(Solver):
         active = state.gaussian
         if not state.settled:
             state.settled = True
-            changed = settle(active, EXACT.roughly, 1.0 / noise_floor(active) if state.learn_noise else None)
+            changed = settle_all(active, EXACT.roughly, learn_noise=state.learn_noise)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
@@ -276,7 +285,7 @@ class Sequential(Solver):
             if len(together) > 1 and active.add_together(together, scores.best[together]):
                 return self._done(state, "add", i, len(together))
             return self._move(state, scores, i)
-        changed = settle(active, _CAUTION * tol, 1.0 / noise_floor(active) if state.learn_noise else None)
+        changed = settle_all(active, _CAUTION * tol, learn_noise=state.learn_noise)
         if changed:
             return self._done(state, "sweep", n_moves=changed, settled=True)
         return self._shift(state)

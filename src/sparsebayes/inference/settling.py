@@ -12,10 +12,19 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array, best_moves
+from sparsebayes.inference.interface import Active
+from sparsebayes.inference.noise import noise_floor
 from sparsebayes.inference.small import SmallPosterior, SmallProblem, joint_newton, sumsq
 
 # Steps of one joint settling at most.
 _STEPS = 60
+
+
+def settle_all(active: Active, tol: float, *, learn_noise: bool) -> int:
+    """Settle a model of any likelihood, its noise too where it has one that is learned; how many changes it took."""
+    if not isinstance(active, ActiveSet):
+        return active.relax(tol)
+    return settle(active, tol, 1.0 / noise_floor(active) if learn_noise else None)
 
 
 def settle(active: ActiveSet, tol: float, beta_limit: float | None = None) -> int:

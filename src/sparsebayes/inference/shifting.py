@@ -30,8 +30,7 @@ from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
-from sparsebayes.inference.noise import noise_floor
-from sparsebayes.inference.settling import settle
+from sparsebayes.inference.settling import settle_all
 from sparsebayes.inference.working import holding, movable
 
 Index = NDArray[np.intp]
@@ -175,11 +174,10 @@ def _settled(active: Active, numbers: Index, alpha: Array, *, learn_noise: bool)
     """The model of other functions with these precisions, which then settle."""
     problem, indices = active.problem.parent.restrict(numbers), list(range(len(numbers)))
     if isinstance(active, ActiveSet):
-        moved = ActiveSet.from_model(problem, indices, alpha, active.beta)
-        settle(moved, _ROUGHLY, 1.0 / noise_floor(moved) if learn_noise else None)
-        return moved
-    moved = LaplaceActive.from_model(problem, indices, alpha)
-    moved.relax(_ROUGHLY)
+        moved: Active = ActiveSet.from_model(problem, indices, alpha, active.beta)
+    else:
+        moved = LaplaceActive.from_model(problem, indices, alpha)
+    settle_all(moved, _ROUGHLY, learn_noise=learn_noise)
     return moved
 
 

@@ -159,3 +159,7 @@ class Solver(BaseEstimator, ABC):
     @abstractmethod
     def step(self, state: State, tol: float) -> Info | None:
         """Make one move; None when no move gains more than ``tol``."""
+
+    def escape(self, state: State, tol: float) -> Info | None:
+        """Make a move of another kind where no single one gains; None where there is none."""
+        return None

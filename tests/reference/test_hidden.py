@@ -1,0 +1,76 @@
+"""Broad functions, of which none gains alone: the search must see through them (``inference/hidden.py``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from sparsebayes import RVC, RVR
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference import Status
+from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.hidden import uncover
+from sparsebayes.inference.problem import GaussianProblem
+
+Array = NDArray[np.float64]
+
+# Squared widths of hundreds and thousands of squared standard deviations of the inputs: all but linear.
+BROAD = (1e-2, 1e-3, 1e-4)
+SLOPES = np.array([1.0, -1.0, 0.5, 0.0, 0.0])
+
+
+def inputs(seed: int) -> tuple[np.random.Generator, Array]:
+    """Five standard normal inputs."""
+    rng = np.random.default_rng(seed)
+    return rng, rng.normal(size=(200, 5))
+
+
+@pytest.mark.parametrize("gamma", BROAD)
+@pytest.mark.parametrize("seed", range(3))
+def test_two_classes(seed: int, gamma: float) -> None:
+    """Kernels that are all but linear tell the classes apart as well as a linear model does."""
+    rng, X = inputs(seed)
+    y = (X @ SLOPES + rng.logistic(size=len(X)) > 0.0).astype(int)
+    model: Any = RVC(gamma=gamma).fit(X, y)
+    assert model.status_ is Status.CONVERGED
+    assert model.log_marginal_likelihood_ > len(y) * np.log(0.5) + 10.0
+    assert model.score(X, y) >= LogisticRegression().fit(X, y).score(X, y) - 0.05
+
+
+@pytest.mark.parametrize("gamma", BROAD)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_regression(seed: int, intercept: bool, gamma: float) -> None:
+    """They explain a linear function as well as a linear model does."""
+    rng, X = inputs(seed)
+    y = 10.0 + X @ SLOPES + 0.3 * rng.normal(size=len(X))
+    model: Any = RVR(gamma=gamma, fit_intercept=intercept).fit(X, y)
+    assert model.certificate_.converged
+    assert model.score(X, y) >= LinearRegression().fit(X, y).score(X, y) - 0.01
+
+
+def test_three_classes() -> None:
+    """The same of several classes, with an intercept each."""
+    rng, X = inputs(0)
+    y = np.digitize(X @ SLOPES + 0.5 * rng.logistic(size=len(X)), (-1.0, 1.0))
+    model: Any = RVC(gamma=1e-4).fit(X, y)
+    assert model.score(X, y) >= LogisticRegression().fit(X, y).score(X, y) - 0.05
+
+
+def test_only_better_models_are_returned() -> None:
+    """Targets without structure: what is found, if anything, is better; the given model stays as it is."""
+    for seed in range(20):
+        rng, X = inputs(seed)
+        columns = np.column_stack([np.exp(-1e-3 * np.sum((X - x) ** 2, axis=1)) for x in X[:50]] + [np.ones(len(X))])
+        targets = rng.normal(size=(len(X), 1))
+        problem = GaussianProblem(DenseDesign(columns), targets, np.ones(len(X)), np.ones(51, dtype=bool), 50)
+        empty = ActiveSet(problem, 1.0)
+        before = empty.objective()
+        found = uncover(empty, 1e-3, learn_noise=True)
+        assert empty.size == 0
+        assert empty.objective() == before
+        assert found is None or found[1].objective() > before + 1e-3
