@@ -15,6 +15,8 @@ from .protocol import Design, weighted_squares
 
 # Entries squared at once: small enough that a block stays in the cache between its two uses.
 _SQUARED_ENTRIES = 1 << 17
+# Products of a number with a number from which on threads are worth starting.
+_MANY_PRODUCTS = 1 << 26
 # Functions projected at once, so that their products stay in the cache.
 _PROJECTED = 4096
 
@@ -58,7 +60,11 @@ class DenseDesign(Design):
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
         if self._Phi.dtype == np.float64:
             # With the few vectors on the left BLAS reads Φ as it lies, instead of rearranging it first.
-            return (np.asarray(V, dtype=np.float64).T @ self._Phi).T
+            rows = np.asarray(V, dtype=np.float64).T
+            if rows.size * self._Phi.shape[1] < _MANY_PRODUCTS:
+                return (rows @ self._Phi).T
+            parts = side_by_side(lambda some: (rows @ self._Phi[:, some]).T, self._Phi.shape[1])
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
         return super().correlate(V)
 
     def project(self, V: Floats, P: Floats) -> tuple[Floats, Floats]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,15 @@ from sparsebayes.inference.points import Point, Rows, RowsPoint, Slopes
 from sparsebayes.inference.problem import Index
 from sparsebayes.inference.screening import Directions, Measured
 from sparsebayes.likelihood import Curvature, Likelihood
+from sparsebayes.threads import side_by_side
+
+T = TypeVar("T")
 
 # Entries of a dictionary from which on its functions are scored at a glance, and columns scored exactly even then.
 _LARGE = 1 << 21
 _GLANCED = 256
+# Products of a number with a number from which on threads are worth starting (0.2 ms for two).
+_MANY_PRODUCTS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -261,45 +267,71 @@ class ActiveColumns:
 
     def gram(self, curvature: Curvature) -> Array:
         r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`."""
+        first, *others = self._by_rows(lambda rows: self._gram_of(curvature, rows))
+        for part in others:
+            first += part
+        return first
+
+    def _gram_of(self, curvature: Curvature, rows: slice) -> Array:
+        """The part of the sum that these rows make."""
         if len(self.groups) == 1:
-            return self.values.T @ (curvature.diagonal * self.values)
+            values = self.values[rows]
+            return values.T @ (curvature.diagonal[rows] * values)
         a = len(self.indices)
         found = np.zeros((a, a))
         if curvature.shared is not None:
-            shared = self._sorted * curvature.shared[:, self.outputs[self._order]]
+            shared = self._sorted[rows] * curvature.shared[rows][:, self.outputs[self._order]]
             np.negative(shared.T @ shared, out=found)
         for k, run in enumerate(self._runs):
-            found[run, run] = self._blocks[k].T @ (curvature.diagonal[:, k, None] * self._blocks[k])
+            block = self._blocks[k][rows]
+            found[run, run] = block.T @ (curvature.diagonal[rows, k, None] * block)
         result = np.empty_like(found)
         result[np.ix_(self._order, self._order)] = found
         return result
 
-    def _share(self, shared: Array) -> Array:
-        """Every active column times its output's column of ``shared``, (N, a)."""
-        return self.values * shared[:, self.outputs]
+    def _by_rows(self, work: Callable[[slice], T]) -> list[T]:
+        """Call ``work``, which costs as much as a Gram matrix, on runs of rows: side by side where they are large."""
+        rows, a = self.values.shape
+        return side_by_side(work, rows) if rows * a * a > _MANY_PRODUCTS else [work(slice(0, rows))]
+
+    def _shared(self, shared: Array, rows: slice) -> Array:
+        """Every active column times its output's column of ``shared``, on some rows, (n, a)."""
+        return self.values[rows] * shared[rows][:, self.outputs]
 
     def spread(self, covariance: Array, curvature: Curvature) -> tuple[Array, Array | None]:
         r"""Variances of the outputs of every row, and :math:`\mathbf V_nv_n` with their covariance, both (N, K)."""
         variance = np.empty(self.problem.likelihood.shape)
-        for k, group in enumerate(self.groups):
-            half = self._blocks[k] @ covariance[np.ix_(group, group)]
-            variance[:, k] = np.einsum("na,na->n", half, self._blocks[k])
-        if curvature.shared is None:
-            return variance, None
-        along = np.empty_like(variance)
-        pulled = self._share(curvature.shared) @ covariance
-        for k, group in enumerate(self.groups):
-            along[:, k] = np.einsum("na,na->n", pulled[:, group], self._blocks[k])
+        along = None if curvature.shared is None else np.empty_like(variance)
+
+        def fill(rows: slice) -> None:
+            pulled = None if curvature.shared is None else self._shared(curvature.shared, rows) @ covariance
+            for k, group in enumerate(self.groups):
+                block = self._blocks[k][rows]
+                variance[rows, k] = np.einsum("na,na->n", block @ covariance[np.ix_(group, group)], block)
+                if along is not None and pulled is not None:
+                    along[rows, k] = np.einsum("na,na->n", pulled[:, group], block)
+
+        self._by_rows(fill)
         return variance, along
 
     def weigh(self, curvature: Curvature, mixing: Array) -> Array:
         r""":math:`\mathbf B_n\boldsymbol\Phi_n` times ``mixing``, (K, N, columns)."""
-        mixed = np.stack([block @ mixing[group] for group, block in zip(self.groups, self._blocks, strict=True)])
-        diagonal = curvature.diagonal.T[:, :, None]
-        if curvature.shared is None:
-            return diagonal * mixed
-        v = curvature.shared.T[:, :, None]
-        return (diagonal + v**2) * mixed - v * (self._share(curvature.shared) @ mixing)
+        rows, outputs = self.problem.likelihood.shape
+        result = np.empty((outputs, rows, mixing.shape[1]))
+
+        def fill(rows: slice) -> None:
+            pulled = None if curvature.shared is None else self._shared(curvature.shared, rows) @ mixing
+            for k, group in enumerate(self.groups):
+                mixed, diagonal = self._blocks[k][rows] @ mixing[group], curvature.diagonal[rows, k, None]
+                if curvature.shared is None or pulled is None:
+                    np.multiply(diagonal, mixed, out=result[k, rows])
+                    continue
+                v = curvature.shared[rows, k, None]
+                np.multiply(diagonal + v**2, mixed, out=result[k, rows])
+                result[k, rows] -= v * pulled
+
+        self._by_rows(fill)
+        return result
 
 
 def _rows(point: Point) -> Rows:
