@@ -11,20 +11,24 @@ whose precisions are next to nothing; after one is made all of them settle, and 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.evidence import Statistics, best_moves
+from sparsebayes.inference.evidence import Array, best_moves
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.settling import settle_all
 
-# Functions of an output up to which a model may hide others, and additions that are tried.
+# Functions up to which a model may hide others, and additions that are tried.
 _SMALL = 10
 _TRIALS = 3
 # What such a model has to bring, in nats: single moves of a few functions miss less than that by chance, everywhere.
 _WORTHWHILE = 3.0
-# Precisions next to nothing: those of the model, or the data's of an intercept, times this.
-_NOTHING = 1e-8
+# Precisions next to nothing, as parts of those of the model, or of the data's of an intercept.  The broader functions
+# are the larger their weights, and the second is for kernels a thousand times as wide as the data.
+_NOTHING = (1e-8, 1e-14)
+# Condition beyond which a model is at the mercy of rounding.
+_SINGULAR = 1e12
 
 
 def uncover(active: Active, tol: float, *, learn_noise: bool) -> tuple[int, Active] | None:
@@ -35,41 +39,55 @@ def uncover(active: Active, tol: float, *, learn_noise: bool) -> tuple[int, Acti
     tuple of int and Active, or None
         The function and the model; None where none is found.
     """
-    problem = active.problem
-    if active.size > _SMALL * problem.n_outputs:
+    if active.size > _SMALL:
         return None
-    loose = _loosened(active)
-    if loose is None:
+    found = (_beside(active, part, tol, learn_noise) for part in _NOTHING)
+    return next((model for model in found if model is not None), None)
+
+
+def _beside(active: Active, part: float, tol: float, learn_noise: bool) -> tuple[int, Active] | None:
+    """The best of the models in which a function is added beside precisions that are this part of what they were."""
+    problem, constants = active.problem, _constants(active)
+    if not active.size and not constants:
         return None
-    found, level = loose.statistics(), active.objective() + _WORTHWHILE
+    loose = _loosened(active, part, constants, None)
+    found = loose.statistics()
     best, gain = best_moves(found.alpha, found.s, found.q2, problem.n_targets, problem.inclusion_cost)
     gain = np.where(found.movable & ~np.isfinite(found.alpha), gain, 0.0)
+    level, kept = active.objective() + _WORTHWHILE, None
     for i in np.argsort(-gain, kind="stable")[:_TRIALS].tolist():
-        trial = loose.copy()
-        if gain[i] > _WORTHWHILE and trial.add(i, float(best[i])):
-            settle_all(trial, tol, learn_noise=learn_noise)
-            if trial.objective() > level:
-                return i, trial
-    return None
+        if gain[i] <= _WORTHWHILE:
+            break
+        trial = _loosened(active, part, constants, i) if problem.n_outputs > 1 else loose.copy()
+        if not trial.add(i, float(best[i])):
+            continue
+        settle_all(trial, tol, learn_noise=learn_noise)
+        if trial.objective() > level and trial.condition_number() < _SINGULAR:
+            level, kept = trial.objective(), (i, trial)
+    return kept
 
 
-def _loosened(active: Active) -> Active | None:
-    """The same functions and the intercept with precisions next to nothing; None where there are none."""
-    found = active.statistics()
-    fresh = _constants(active, found)
-    indices = [*active.indices, *fresh]
-    alpha = _NOTHING * np.concatenate([active.alpha, found.s[fresh]])
-    if not indices:
-        return None
+def _loosened(active: Active, part: float, constants: list[int], beside: int | None) -> Active:
+    """The functions of all outputs and their intercepts, or only of the output of a function, made loose."""
+    problem = active.problem
+    indices, size = [*active.indices, *constants], problem.n_functions // problem.n_outputs
+    alpha = np.concatenate([active.alpha, active.statistics().s[constants]])
+    same: NDArray[np.bool_] = np.array([beside is None or i // size == beside // size for i in indices])
+    stays = same | (np.arange(len(indices)) < active.size)
+    return _model(active, [i for i, kept in zip(indices, stays, strict=True) if kept], (alpha * part**same)[stays])
+
+
+def _model(active: Active, indices: list[int], alpha: Array) -> Active:
+    """A model of the same problem."""
     if isinstance(active, ActiveSet):
         return ActiveSet.from_model(active.problem, indices, alpha, active.beta)
     return LaplaceActive.from_model(active.problem, indices, alpha)
 
 
-def _constants(active: Active, found: Statistics) -> list[int]:
+def _constants(active: Active) -> list[int]:
     """Intercepts that are not in the model; of a dictionary without one, the function that is largest on the rows."""
-    problem, outside = active.problem, found.movable & ~np.isfinite(found.alpha)
+    problem, found = active.problem, active.statistics()
+    outside = found.movable & ~np.isfinite(found.alpha)
     if problem.bias is not None:
-        size = len(outside) // problem.n_outputs
-        return [i for i in range(problem.bias, len(outside), size) if outside[i]]
+        return [i for i in range(problem.bias, len(outside), len(outside) // problem.n_outputs) if outside[i]]
     return [] if active.size or not outside.any() else [int(np.argmax(np.where(outside, found.s, 0.0)))]
