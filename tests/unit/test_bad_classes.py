@@ -210,23 +210,8 @@ def test_extreme_imbalance(where, basis):
     assert model.predict_proba(points, moderated=False)[:, 1].mean() < 1e-3
 
 
-wide = pytest.mark.xfail(
-    strict=True,
-    reason="Laplace's posterior of weights that one row determines is wide, and symmetric where the true one is not",
-)
-
-
-@pytest.mark.parametrize(
-    ("where", "basis"),
-    [
-        pytest.param((0.0, 0.0), None, id="inside-columns"),
-        pytest.param((0.0, 0.0), RBF(1.0, centres=50), id="inside-kernel", marks=wide),
-        pytest.param((1.0, -1.0), None, id="aside-columns"),
-        pytest.param((1.0, -1.0), RBF(1.0, centres=50), id="aside-kernel"),
-        pytest.param((6.0, 6.0), None, id="far-columns", marks=wide),
-        pytest.param((6.0, 6.0), RBF(1.0, centres=50), id="far-kernel", marks=wide),
-    ],
-)
+@each_place
+@each_basis
 def test_extreme_imbalance_is_seen_in_the_probabilities(where, basis):
     """A class of one in 10,000 is not expected in one row of ten."""
     points, y = imbalanced(where)

@@ -14,6 +14,8 @@ from sparsebayes.estimators.learning import solve_laplace
 from sparsebayes.estimators.task import Task
 from sparsebayes.inference import ParameterStatus, Result, Sequential
 from sparsebayes.inference.device import ArrayProblem
+from sparsebayes.inference.interface import Active
+from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.support import Support, SupportRule
 from sparsebayes.likelihood import ArrayBernoulli, ArrayCategorical, Bernoulli, Categorical, Likelihood
@@ -96,12 +98,12 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
     kept = dictionary.keep({int(c) for columns, _ in split for c in columns}, task.X.shape[1])
     posteriors, supports, alphas, weights = [], [], [], []
     for result, (columns, outputs) in zip(results, split, strict=True):
-        active = result.active
+        active, covariance = result.active, _covariance(result.active)
         where = np.array([kept.place[int(c)] for c in columns], dtype=np.intp)
         order = np.lexsort((where, outputs))
         n_outputs = active.problem.n_outputs
         posterior = ClassPosterior(
-            where[order], outputs[order], n_outputs, active.mean[order], active.covariance[np.ix_(order, order)]
+            where[order], outputs[order], n_outputs, active.mean[order], covariance[np.ix_(order, order)]
         )
         alpha = np.full((n_outputs, len(kept.place)), np.inf)
         alpha[posterior.outputs, posterior.functions] = active.alpha[order]
@@ -114,3 +116,8 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
     return ClassificationFit(
         kept, posteriors, supports, np.vstack(alphas), np.vstack(weights), results, rule, dictionary
     )
+
+
+def _covariance(active: Active) -> Array:
+    """Posterior covariance of the weights in the model: of a bound its own, else that nearest to the posterior."""
+    return active.nearest_covariance() if isinstance(active, LaplaceActive) else active.covariance

@@ -81,7 +81,8 @@ RESULTS = """
         Prior precisions and posterior covariance of the kept weights, in the order of ``relevance_``, the intercept
         last where one is kept.  With several targets or classes ``alpha_`` has a row for each, infinite where one does
         without a function; ``sigma_`` is then a list (independent models), each entry over the finite ``alpha_`` of its
-        row, or the joint covariance (softmax), over the finite ``alpha_`` in row order.
+        row, or the joint covariance (softmax), over the finite ``alpha_`` in row order.  In classification it is the
+        covariance of the Gaussian about the mode that is nearest to the posterior.
     noise_variance_ : float or ndarray
         Noise variance (regression).
     outlier_probability_ : ndarray

@@ -12,6 +12,7 @@ from sparsebayes.basis.arrays import Place
 from sparsebayes.design import ArrayDesign, Design, Native
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.nearest import Library, expected_gram
 from sparsebayes.inference.points import Point, Slopes, SummedPoint
 from sparsebayes.inference.problem import Index
 from sparsebayes.inference.screening import Measured
@@ -124,6 +125,12 @@ class ArrayColumns(ActiveColumns):
             gram[np.ix_(group, group)] = found[at : at + len(group) ** 2].reshape(len(group), len(group))
             at += len(group) ** 2
         return gram
+
+    def expected_gram(self, weights: Array, covariance: Array) -> Array:
+        r""":math:`\boldsymbol\Phi_a^\top E[\mathbf B]\boldsymbol\Phi_a` of classes, weights Gaussian about these."""
+        library = Library(self._place.xp, self._place.put, self._place.get)
+        counts, y = self._classes().weights, self.predict(weights)
+        return expected_gram(library, counts, y, self._parts, self.groups, covariance)
 
     def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
         r"""Derivatives of :math:`\log|\boldsymbol\Sigma^{-1}|`, by the outputs and by the active weights."""

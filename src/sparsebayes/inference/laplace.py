@@ -24,6 +24,7 @@ from sparsebayes.inference.evidence import Array, Statistics, best_moves, leave_
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import cholesky, inverse_upper, solve_cholesky
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.nearest import nearest_covariance
 from sparsebayes.inference.newton import Mode, find_better_mode, find_mode, mode_at
 from sparsebayes.inference.polishing import LARGEST, polish
 from sparsebayes.inference.screening import Measured
@@ -131,6 +132,11 @@ class LaplaceActive(Active):
             return 1.0
         scale = np.sqrt(np.diagonal(self._mode.precision))
         return float(np.linalg.cond(self._mode.precision / np.outer(scale, scale)))
+
+    def nearest_covariance(self) -> Array:
+        """Covariance of the Gaussian about the mode that is nearest to the posterior (``nearest.py``); of classes."""
+        columns, mean = self._columns, self.mean
+        return nearest_covariance(lambda covariance: columns.expected_gram(mean, covariance), self.alpha, self._root)
 
     # -- statistics ----------------------------------------------------------------------------------------
 

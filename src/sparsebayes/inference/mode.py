@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from sparsebayes.basis.places import Places
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.nearest import HOST, expected_gram
 from sparsebayes.inference.points import Point, Rows, RowsPoint, Slopes
 from sparsebayes.inference.problem import Index
 from sparsebayes.inference.screening import Directions, Measured
-from sparsebayes.likelihood import Curvature, Likelihood
+from sparsebayes.likelihood import Classes, Curvature, Likelihood
 from sparsebayes.threads import side_by_side
 
 T = TypeVar("T")
@@ -288,6 +289,23 @@ class ActiveColumns:
         result = np.empty_like(found)
         result[np.ix_(self._order, self._order)] = found
         return result
+
+    def expected_gram(self, weights: Array, covariance: Array) -> Array:
+        r""":math:`\boldsymbol\Phi_a^\top E[\mathbf B]\boldsymbol\Phi_a` of classes, weights Gaussian about these."""
+        counts, y = self._classes().weights, self.predict(weights)
+
+        def work(rows: slice) -> Array:
+            blocks = [block[rows] for block in self._blocks]
+            return expected_gram(HOST, counts[rows], y[rows], blocks, self.groups, covariance)
+
+        first, *others = self._by_rows(work)
+        return sum(others, first)
+
+    def _classes(self) -> Classes:
+        likelihood = self.problem.likelihood
+        if not isinstance(likelihood, Classes):
+            raise TypeError(f"an expected curvature is of classes, not of a {type(likelihood).__name__}")
+        return likelihood
 
     def _by_rows(self, work: Callable[[slice], T]) -> list[T]:
         """Call ``work``, which costs as much as a Gram matrix, on runs of rows: side by side where they are large."""

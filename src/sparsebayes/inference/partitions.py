@@ -166,6 +166,10 @@ class PartitionedColumns(ActiveColumns):
         """The covariance, from which workers find the change of their rows, and the bend: one pass."""
         return covariance, self._sum(_bend, point.outputs, covariance)[0]
 
+    def expected_gram(self, weights: Array, covariance: Array) -> Array:
+        """Expected Gram matrix of classes: one pass."""
+        return self._sum(_expected, weights, covariance)[0]
+
     def measure(
         self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
     ) -> Measured:
@@ -227,6 +231,10 @@ def _point(partition: Partition, model: Model, weights: Array) -> tuple[Any, ...
 def _bend(partition: Partition, model: Model, weights: Array, covariance: Array) -> tuple[Any, ...]:
     active = model.on(partition)
     return (active.bend(active.at(weights), covariance)[1],)
+
+
+def _expected(partition: Partition, model: Model, weights: Array, covariance: Array) -> tuple[Any, ...]:
+    return (model.on(partition).expected_gram(weights, covariance),)
 
 
 def _measure(

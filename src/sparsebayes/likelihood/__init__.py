@@ -3,9 +3,10 @@
 from .bernoulli import Bernoulli
 from .categorical import Categorical
 from .device import ArrayBernoulli, ArrayCategorical, ArrayLikelihood
+from .expected import expected_slope, shares
 from .gaussian import Gaussian
 from .poisson import Poisson
-from .protocol import Curvature, Likelihood
+from .protocol import Classes, Curvature, Likelihood
 from .robust import ROBUST, OutlierMixture, RobustNoise, StudentT
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "ArrayLikelihood",
     "Bernoulli",
     "Categorical",
+    "Classes",
     "Curvature",
     "Gaussian",
     "Likelihood",
@@ -22,4 +24,6 @@ __all__ = [
     "Poisson",
     "RobustNoise",
     "StudentT",
+    "expected_slope",
+    "shares",
 ]

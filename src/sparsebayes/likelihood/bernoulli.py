@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from .protocol import Array, Curvature, Likelihood
+from .protocol import Array, Classes, Curvature
 
 # Largest log-odds whose exponential is a number.
 _LARGEST = 700.0
 
 
 @dataclass(frozen=True)
-class Bernoulli(Likelihood):
+class Bernoulli(Classes):
     r""":math:`P(t_n=1) = \sigma(y_n) = 1/(1+e^{-y_n})`, counted ``weights[n]`` times (T&F eq. 9).
 
     Parameters

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .protocol import Array, Curvature, Likelihood
+from .protocol import Array, Classes, Curvature
 
 
 @dataclass(frozen=True)
-class Categorical(Likelihood):
+class Categorical(Classes):
     r""":math:`P(t_n=k) = e^{y_{nk}}/\sum_l e^{y_{nl}}`, counted ``weights[n]`` times.
 
     The report on Tipping 2001 prints a product over classes (eq. 21); it is read as the multinomial likelihood.

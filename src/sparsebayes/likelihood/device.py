@@ -7,10 +7,10 @@ from typing import Any
 
 from sparsebayes.basis.arrays import Place
 
-from .protocol import Curvature, Likelihood
+from .protocol import Classes, Curvature
 
 
-class ArrayLikelihood(Likelihood):
+class ArrayLikelihood(Classes):
     """A likelihood whose targets and outputs are arrays of a place; the log likelihood stays there too."""
 
     place: Place

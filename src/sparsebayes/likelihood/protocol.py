@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,3 +79,13 @@ class Likelihood(ABC):
         along : ndarray of shape (N, K), optional
             :math:`\mathbf V_nv_n`, where outputs share a part of the curvature.
         """
+
+
+class Classes(Likelihood):
+    """A likelihood of classes, whose curvature is known where outputs are uncertain (``expected.py``).
+
+    One output is the log-odds of the second of two classes; differences of several are log-odds of one class against
+    another.
+    """
+
+    weights: Any

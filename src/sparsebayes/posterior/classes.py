@@ -1,4 +1,4 @@
-"""Class probabilities of a Laplace posterior."""
+"""Class probabilities, integrated over a Gaussian posterior of the weights."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ClassPosterior:
     n_outputs : int
         Number of outputs: 1 for two classes (logistic), else one for each class (softmax).
     mean, covariance : ndarray of shape (a,), (a, a)
-        Laplace's approximation of the posterior.
+        Mode of the posterior, and covariance of the Gaussian about it that is nearest to the posterior.
     """
 
     functions: NDArray[np.intp]

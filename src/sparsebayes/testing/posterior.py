@@ -7,6 +7,7 @@ form: an inverse, and the log density of the targets under their own covariance 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from sparsebayes.posterior import GaussianPosterior
 Array = NDArray[np.float64]
 
 _STEP = 1e-4
+# Outputs beyond which the logistic is flat, and points of a grid.
+_FAR, _GRID = 45.0, 4001
 
 
 def check_posterior(
@@ -129,7 +132,35 @@ def _laplace(est: Any, posterior: Any, values: Array, y: NDArray[Any], weights: 
     mean = posterior.mean + covariance @ uphill  # one Newton step: none is left at the mode
     _, log_det = np.linalg.slogdet(precision)
     prior = 0.5 * float(np.sum(np.log(alpha))) - 0.5 * float(alpha @ posterior.mean**2)
+    if hasattr(est, "classes_"):
+        expected = _expected(columns @ posterior.mean, columns, posterior.covariance, weights)
+        covariance = np.linalg.inv(np.einsum("nka,nkl,nlb->ab", columns, expected, columns) + np.diag(alpha))
     return _relative(est, posterior, mean, covariance, log_p + prior - 0.5 * float(log_det))
+
+
+def _expected(out: Array, columns: Array, covariance: Array, weights: Array) -> Array:
+    """Expected curvature of classes, every pair of outputs in the share that it has at the mode."""
+    if out.shape[1] == 1:  # two classes: against an output that is always zero
+        both = np.concatenate([np.zeros_like(columns), columns], axis=1)
+        return _expected(np.hstack([np.zeros_like(out), out]), both, covariance, weights)[:, 1:, 1:]
+    p, blocks = softmax(out, axis=1), np.zeros((len(out), out.shape[1], out.shape[1]))
+    for j, k in combinations(range(out.shape[1]), 2):
+        apart = columns[:, j] - columns[:, k]
+        deviation = np.sqrt(np.einsum("na,ab,nb->n", apart, covariance, apart))
+        slope = [_expected_slope(*row) for row in zip(out[:, j] - out[:, k], deviation, strict=True)]
+        side = np.eye(out.shape[1])[j] - np.eye(out.shape[1])[k]
+        blocks += (weights * (p[:, j] + p[:, k]) ** 2 * slope)[:, None, None] * np.outer(side, side)
+    return blocks
+
+
+def _expected_slope(mean: float, deviation: float) -> float:
+    """Expectation of the logistic's derivative, on a fine grid over where neither factor is nothing."""
+    low, high = max(-_FAR, mean - 12.0 * deviation), min(_FAR, mean + 12.0 * deviation)
+    if low >= high:
+        return float(expit(mean) * expit(-mean))
+    grid = np.linspace(low, high, _GRID)
+    density = np.exp(-0.5 * ((grid - mean) / deviation) ** 2) / (deviation * np.sqrt(2.0 * np.pi))
+    return float(np.trapezoid(expit(grid) * expit(-grid) * density, grid))
 
 
 def _likelihood(est: Any, posterior: Any, columns: Array, y: Any, weights: Array) -> tuple[float, Array, Array]:
