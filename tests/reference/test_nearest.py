@@ -1,10 +1,13 @@
 """The Gaussian nearest to a classifier's posterior, against brute force."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import expit
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -28,10 +31,10 @@ def problem(seed, n=12, separable=True):
     return Phi, signs, alpha, w, np.linalg.inv(precision)
 
 
-def nearest(Phi, alpha, w, laplace, counts=1.0):
-    weights, y, groups = counts * np.ones(len(Phi)), (Phi @ w)[:, None], [np.arange(len(alpha))]
+def nearest(Phi, alpha, w, laplace):
+    rows, y, groups = np.ones(len(Phi)), (Phi @ w)[:, None], [np.arange(len(alpha))]
     return nearest_covariance(
-        lambda S: expected_gram(HOST, weights, y, [Phi], groups, S), alpha, np.linalg.cholesky(laplace)
+        lambda root: expected_gram(HOST, rows, y, [Phi], groups, root), alpha, np.linalg.cholesky(laplace)
     )
 
 
@@ -94,19 +97,34 @@ def test_two_outputs_are_one_difference():
     root = rng.standard_normal((4, 4))
     one, two = np.arange(2), np.arange(2, 4)
     outputs = np.column_stack([Phi[:, one] @ w[one], Phi[:, two] @ w[two]])
-    coupled = expected_gram(HOST, counts, outputs, [Phi[:, one], Phi[:, two]], [one, two], root @ root.T)
+    coupled = expected_gram(HOST, counts, outputs, [Phi[:, one], Phi[:, two]], [one, two], root)
     signs = np.array([1.0, 1.0, -1.0, -1.0])
-    single = expected_gram(HOST, counts, (Phi @ (signs * w))[:, None], [Phi * signs], [np.arange(4)], root @ root.T)
+    single = expected_gram(HOST, counts, (Phi @ (signs * w))[:, None], [Phi * signs], [np.arange(4)], root)
     np.testing.assert_allclose(coupled, single, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("gamma", [0.01, 0.3, 10.0])
+@pytest.mark.parametrize("gamma", [0.01, 0.3, 10.0, 100.0])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_audit_of_separable_classes(gamma, classes):
     """Where Laplace's covariance is widest: the covariance solves its equation, computed anew on a fine grid."""
     X, y = load_iris(return_X_y=True)
     y = np.minimum(y, classes - 1)
     check_posterior(RVC(gamma=gamma).fit(X, y), X, y)
+
+
+@pytest.mark.parametrize(("gamma", "weight"), [(0.1, 1e3), (0.01, 1e4), (0.01, 1e5)])
+def test_nearly_dependent_functions(gamma, weight):
+    """Conditions beyond rounding: variances stay what they are, sums of squares."""
+    rng = np.random.default_rng(0)
+    centres = 0.7 * rng.standard_normal((2, 2))
+    y = rng.integers(0, 2, 80)
+    X = centres[y] + rng.standard_normal((80, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = RVC(gamma=gamma).fit(X, y, sample_weight=np.full(80, weight))
+    assert np.all(np.isfinite(model.sigma_))
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p, model.predict_proba(X, moderated=False), atol=0.05)
 
 
 @pytest.mark.parametrize("multi_class", ["softmax", "ovr"])

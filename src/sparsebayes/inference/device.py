@@ -126,11 +126,11 @@ class ArrayColumns(ActiveColumns):
             at += len(group) ** 2
         return gram
 
-    def expected_gram(self, weights: Array, covariance: Array) -> Array:
-        r""":math:`\boldsymbol\Phi_a^\top E[\mathbf B]\boldsymbol\Phi_a` of classes, weights Gaussian about these."""
+    def expected_gram(self, weights: Array, root: Array) -> Array:
+        r""":math:`\boldsymbol\Phi_a^\top E[\mathbf B]\boldsymbol\Phi_a` of classes, mixed by a root of a covariance."""
         library = Library(self._place.xp, self._place.put, self._place.get)
         counts, y = self._classes().weights, self.predict(weights)
-        return expected_gram(library, counts, y, self._parts, self.groups, covariance)
+        return expected_gram(library, counts, y, self._parts, self.groups, root)
 
     def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
         r"""Derivatives of :math:`\log|\boldsymbol\Sigma^{-1}|`, by the outputs and by the active weights."""

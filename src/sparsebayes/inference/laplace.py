@@ -136,7 +136,7 @@ class LaplaceActive(Active):
     def nearest_covariance(self) -> Array:
         """Covariance of the Gaussian about the mode that is nearest to the posterior (``nearest.py``); of classes."""
         columns, mean = self._columns, self.mean
-        return nearest_covariance(lambda covariance: columns.expected_gram(mean, covariance), self.alpha, self._root)
+        return nearest_covariance(lambda root: columns.expected_gram(mean, root), self.alpha, self._root)
 
     # -- statistics ----------------------------------------------------------------------------------------
 

@@ -290,13 +290,13 @@ class ActiveColumns:
         result[np.ix_(self._order, self._order)] = found
         return result
 
-    def expected_gram(self, weights: Array, covariance: Array) -> Array:
-        r""":math:`\boldsymbol\Phi_a^\top E[\mathbf B]\boldsymbol\Phi_a` of classes, weights Gaussian about these."""
+    def expected_gram(self, weights: Array, root: Array) -> Array:
+        r""":math:`\boldsymbol\Phi_a^\top E[\mathbf B]\boldsymbol\Phi_a` of classes, mixed by a root of a covariance."""
         counts, y = self._classes().weights, self.predict(weights)
 
         def work(rows: slice) -> Array:
             blocks = [block[rows] for block in self._blocks]
-            return expected_gram(HOST, counts[rows], y[rows], blocks, self.groups, covariance)
+            return expected_gram(HOST, counts[rows], y[rows], blocks, self.groups, root)
 
         first, *others = self._by_rows(work)
         return sum(others, first)

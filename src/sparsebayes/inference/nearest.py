@@ -12,6 +12,7 @@ maximum.  Its derivative is zero where the curvature is replaced by its expectat
 
 .. math::  \mathbf S^{-1} = \mathbf A + \boldsymbol\Phi^\top E_q[\mathbf B]\boldsymbol\Phi .
 
+With three classes or more a likelihood of nearly the same curvature stands in for theirs (``likelihood/expected.py``).
 Where the data determine the weights well, it is Laplace's.  Evidence, selection and certificate are Laplace's always.
 """
 
@@ -29,12 +30,12 @@ from sparsebayes.inference.evidence import Array
 from sparsebayes.likelihood import expected_slope, shares
 
 # The largest change of a log variance, in any direction, that still counts; and steps at most.
-_SETTLED = 1e-8
-_STEPS = 60
+_SETTLED = 1e-7
+_STEPS = 200
 # Part of a first step; the smallest part; and the longest step of a log variance.
 _FIRST, _LEAST, _REACH = 0.5, 0.02, 3.0
 # Share of two classes in a row below which it tells nothing of one against the other.
-_NEITHER = 1e-6
+_NEITHER = 1e-9
 
 
 @dataclass(frozen=True)
@@ -54,38 +55,39 @@ def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: A
 
     A step leads from the precision at hand to that which it implies, or a part of the way: where rows saturate the
     latter falls steeply with the former, and whole steps would go to and fro.  The part follows from how much of the
-    last distance is left.
+    last distance is left.  All is computed in units of the covariance at hand, in which nearly dependent functions do
+    no harm.
 
     Parameters
     ----------
     expected : callable
-        Expected Gram matrix of the active functions under a covariance of their weights.
+        Gives, for a root of the covariance of the weights, the expected Gram matrix of the active functions mixed by
+        it, :math:`\mathbf C^\top\boldsymbol\Phi^\top E[\mathbf B]\boldsymbol\Phi\mathbf C`.
     alpha : ndarray of shape (a,)
         Prior precisions.
     root : ndarray of shape (a, a)
-        Any root of the covariance to begin with.
+        Any root :math:`\mathbf C` of the covariance to begin with.
     """
     last, part = None, _FIRST
     for _ in range(_STEPS):
-        implied = expected(root @ root.T)
-        implied[np.diag_indices_from(implied)] += alpha
-        ratios, axes = np.linalg.eigh(root.T @ implied @ root)
-        logs = np.log(np.maximum(ratios, np.finfo(float).tiny))
+        ratios, axes = np.linalg.eigh(expected(root) + (root.T * alpha) @ root)
+        known = ratios > len(ratios) * np.finfo(float).eps * np.max(ratios, initial=0.0)  # the others are rounding
+        logs = np.log(np.where(known, ratios, 1.0))
         if np.max(np.abs(logs), initial=0.0) < _SETTLED:
             break
         left = (axes * logs) @ axes.T
         if last is not None:
             steep = (1.0 - np.vdot(left, last) / np.vdot(last, last)) / part  # how fast it falls; one if it is constant
-            part = float(np.clip(1.0 / steep, _LEAST, 1.0)) if steep > 0.0 else part
-        last = left
-        root = root @ ((axes * np.exp(-0.5 * np.clip(part * logs, -_REACH, _REACH))) @ axes.T)
+            part = float(np.clip(1.0 / steep, _LEAST, 1.0)) if steep > 0.0 else 1.0
+        part, last = min(part, _REACH / float(np.max(np.abs(logs)))), left
+        root = root @ ((axes * np.exp(-0.5 * part * logs)) @ axes.T)
     return root @ root.T
 
 
 def expected_gram(
-    library: Library, weights: Any, y: Any, blocks: list[Any], groups: list[NDArray[np.intp]], covariance: Array
+    library: Library, weights: Any, y: Any, blocks: list[Any], groups: list[NDArray[np.intp]], root: Array
 ) -> Array:
-    r""":math:`\boldsymbol\Phi_a^\top E[\mathbf B]\boldsymbol\Phi_a` for outputs about ``y``.
+    r"""Expected Gram matrix of the active functions, mixed by a root of the covariance of their weights.
 
     Parameters
     ----------
@@ -95,32 +97,22 @@ def expected_gram(
         Sample weights, and outputs at the mode.
     blocks, groups : list of (N, a_k) arrays, list of ndarray of int
         Active columns of every output, and which of the active functions they are.
-    covariance : ndarray of shape (a, a)
-        Of the weights of the active functions.
+    root : ndarray of shape (a, a)
+        Root of the covariance: squares of a row's mixed functions sum to the variance of its output.
     """
-    xp, found = library.xp, np.zeros_like(covariance)
+    xp, mixing = library.xp, [library.put(root[group]) for group in groups]
 
-    def variance(left: Any, j: int, right: Any, k: int) -> Any:
-        inner = library.put(covariance[np.ix_(groups[j], groups[k])])
-        return xp.sum((left @ inner) * right, axis=1)
+    def gram(mixed: Any, mean: Any, counts: Any) -> Any:
+        slope = expected_slope(xp, mean, xp.sum(mixed * mixed, axis=1))
+        return mixed.T @ ((counts * slope)[:, None] * mixed)
 
-    def add(left: Any, j: int, right: Any, k: int, rows: Any) -> None:
-        found[np.ix_(groups[j], groups[k])] += library.get(left.T @ (rows[:, None] * right))
-
-    own = [variance(block, k, block, k) for k, block in enumerate(blocks)]
     if len(blocks) == 1:
-        add(blocks[0], 0, blocks[0], 0, weights * expected_slope(xp, y[:, 0], own[0]))
-        return found
-    p = shares(xp, y)
+        return library.get(gram(blocks[0] @ mixing[0], y[:, 0], weights))
+    p, total = shares(xp, y), library.put(np.zeros_like(root))
     for j, k in combinations(range(len(blocks)), 2):
         share = p[:, j] + p[:, k]
         rows = xp.nonzero(share > _NEITHER)[0]
-        left, right = xp.take(blocks[j], rows, axis=0), xp.take(blocks[k], rows, axis=0)
-        apart = xp.take(own[j] + own[k], rows) - 2.0 * variance(left, j, right, k)
-        slope = expected_slope(xp, xp.take(y[:, j] - y[:, k], rows), xp.clip(apart, 0.0, None))
-        coupling = xp.take(weights * share**2, rows) * slope
-        add(left, j, left, j, coupling)
-        add(right, k, right, k, coupling)
-        add(left, j, right, k, -coupling)
-        add(right, k, left, j, -coupling)
-    return found
+        first, second = (xp.take(blocks[i], rows, axis=0) @ mixing[i] for i in (j, k))
+        counts = xp.take(weights * share**2, rows)
+        total = total + gram(first - second, xp.take(y[:, j] - y[:, k], rows), counts)
+    return library.get(total)

@@ -166,9 +166,9 @@ class PartitionedColumns(ActiveColumns):
         """The covariance, from which workers find the change of their rows, and the bend: one pass."""
         return covariance, self._sum(_bend, point.outputs, covariance)[0]
 
-    def expected_gram(self, weights: Array, covariance: Array) -> Array:
+    def expected_gram(self, weights: Array, root: Array) -> Array:
         """Expected Gram matrix of classes: one pass."""
-        return self._sum(_expected, weights, covariance)[0]
+        return self._sum(_expected, weights, root)[0]
 
     def measure(
         self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
@@ -233,8 +233,8 @@ def _bend(partition: Partition, model: Model, weights: Array, covariance: Array)
     return (active.bend(active.at(weights), covariance)[1],)
 
 
-def _expected(partition: Partition, model: Model, weights: Array, covariance: Array) -> tuple[Any, ...]:
-    return (model.on(partition).expected_gram(weights, covariance),)
+def _expected(partition: Partition, model: Model, weights: Array, root: Array) -> tuple[Any, ...]:
+    return (model.on(partition).expected_gram(weights, root),)
 
 
 def _measure(

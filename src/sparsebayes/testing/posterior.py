@@ -134,8 +134,14 @@ def _laplace(est: Any, posterior: Any, values: Array, y: NDArray[Any], weights: 
     prior = 0.5 * float(np.sum(np.log(alpha))) - 0.5 * float(alpha @ posterior.mean**2)
     if hasattr(est, "classes_"):
         expected = _expected(columns @ posterior.mean, columns, posterior.covariance, weights)
-        covariance = np.linalg.inv(np.einsum("nka,nkl,nlb->ab", columns, expected, columns) + np.diag(alpha))
+        covariance = _inverse(np.einsum("nka,nkl,nlb->ab", columns, expected, columns) + np.diag(alpha))
     return _relative(est, posterior, mean, covariance, log_p + prior - 0.5 * float(log_det))
+
+
+def _inverse(precision: Array) -> Array:
+    """Inverse of a matrix whose rows may be of very different size."""
+    scale = np.sqrt(np.outer(np.diagonal(precision), np.diagonal(precision)))
+    return np.linalg.inv(precision / scale) / scale
 
 
 def _expected(out: Array, columns: Array, covariance: Array, weights: Array) -> Array:
