@@ -221,7 +221,7 @@ class _Run:
 
     def _certify(self, status: Status) -> Certificate:
         """Certify on the data; where rounding had hidden a move, make it and certify again."""
-        certificate = self._recompute()
+        certificate = self._recompute(searched=status is Status.CONVERGED)
         if self.solver.ends is not Status.STALLED:  # the search was for something else than the evidence
             return certificate
         for _ in range(_CERTIFICATION_ROUNDS):
@@ -233,13 +233,13 @@ class _Run:
                 self._climb(self.best)
             except _Stopped:
                 break
-            certificate = self._recompute()
+            certificate = self._recompute(searched=True)
         return certificate
 
-    def _recompute(self) -> Certificate:
-        """Compute the best model anew from the data."""
+    def _recompute(self, *, searched: bool) -> Certificate:
+        """Compute the best model anew from the data, and what was refused, unless the search was broken off."""
         state = self.best.state
-        refused = state.active.problem.whole(sorted(state.refused))[1] if state.active.approximate else []
+        refused = state.active.problem.whole(sorted(state.refused))[1] if state.active.approximate and searched else []
         state.active = self.solver.model(state)
         state.evidence = state.active.evidence()
         if state.active.approximate:
