@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array
-from sparsebayes.likelihood import expected_slope, shares
+from sparsebayes.likelihood import expected_slope, softmax
 
 # The largest change of a log variance, in any direction, that still counts; and steps at most.
 _SETTLED = 1e-7
@@ -108,7 +108,7 @@ def expected_gram(
 
     if len(blocks) == 1:
         return library.get(gram(blocks[0] @ mixing[0], y[:, 0], weights))
-    p, total = shares(xp, y), library.put(np.zeros_like(root))
+    p, total = softmax(xp, y), library.put(np.zeros_like(root))
     for j, k in combinations(range(len(blocks)), 2):
         share = p[:, j] + p[:, k]
         rows = xp.nonzero(share > _NEITHER)[0]

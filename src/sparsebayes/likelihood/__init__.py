@@ -3,7 +3,7 @@
 from .bernoulli import Bernoulli
 from .categorical import Categorical
 from .device import ArrayBernoulli, ArrayCategorical, ArrayLikelihood
-from .expected import expected_slope, shares
+from .expected import expected_slope, softmax
 from .gaussian import Gaussian
 from .poisson import Poisson
 from .protocol import Classes, Curvature, Likelihood
@@ -25,5 +25,5 @@ __all__ = [
     "RobustNoise",
     "StudentT",
     "expected_slope",
-    "shares",
+    "softmax",
 ]

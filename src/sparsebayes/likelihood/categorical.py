@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .expected import softmax
 from .protocol import Array, Classes, Curvature
 
 
@@ -50,22 +51,16 @@ class Categorical(Classes):
 
     def curvature_change(self, y: Array, variance: Array, along: Array | None = None) -> Array:
         r""":math:`p_k(a_k - p^\top a)` with :math:`a_i = V_{ii} - 2(Vp)_i`."""
-        p, root = _softmax(y), np.sqrt(self.weights)[:, None]
+        p, root = softmax(np, y), np.sqrt(self.weights)[:, None]
         change = p * self.weights[:, None] * variance
         if along is not None:
             change -= 2.0 * p * root * along
         return change - p * np.sum(change, axis=1, keepdims=True)
 
 
-def _softmax(y: Array) -> Array:
-    p = np.exp(y - np.max(y, axis=1, keepdims=True))
-    p /= np.sum(p, axis=1, keepdims=True)
-    return p
-
-
 def _probabilities(y: Array) -> tuple[Array, Array]:
     r""":math:`p` and :math:`1-p`, for the likeliest class as a sum, so that no digit is lost where it is small."""
-    p = _softmax(y)
+    p = softmax(np, y)
     others, rows, best = 1.0 - p, np.arange(len(p)), np.argmax(p, axis=1)
     rest = p.copy()
     rest[rows, best] = 0.0

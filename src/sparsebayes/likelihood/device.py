@@ -7,6 +7,7 @@ from typing import Any
 
 from sparsebayes.basis.arrays import Place
 
+from .expected import softmax
 from .protocol import Classes, Curvature
 
 
@@ -92,13 +93,9 @@ class ArrayCategorical(ArrayLikelihood):
         low = y - xp.max(y, axis=1, keepdims=True)
         return low, xp.sum(xp.exp(low), axis=1, keepdims=True)
 
-    def _softmax(self, y: Any) -> Any:
-        low, total = self._shifted(y)
-        return self.place.xp.exp(low) / total
-
     def _probabilities(self, y: Any) -> tuple[Any, Any]:
         r""":math:`p` and :math:`1-p`, for the likeliest class as a sum, so that no digit is lost where it is small."""
-        xp, p = self.place.xp, self._softmax(y)
+        xp, p = self.place.xp, softmax(self.place.xp, y)
         classes = xp.arange(p.shape[1], device=self.place.device)
         best = xp.argmax(p, axis=1)[:, None] == classes[None, :]
         rest = xp.sum(xp.where(best, xp.zeros_like(p), p), axis=1, keepdims=True)
@@ -122,6 +119,6 @@ class ArrayCategorical(ArrayLikelihood):
 
     def curvature_change(self, y: Any, variance: Any, along: Any = None) -> Any:
         r""":math:`p_k(a_k - p^\top a)` with :math:`a_i = V_{ii} - 2(Vp)_i`."""
-        xp, p = self.place.xp, self._softmax(y)
+        xp, p = self.place.xp, softmax(self.place.xp, y)
         change = p * (self.weights[:, None] * variance - 2.0 * xp.sqrt(self.weights)[:, None] * along)
         return change - p * xp.sum(change, axis=1, keepdims=True)

@@ -47,7 +47,7 @@ def _over_logistic(xp: Any, mean: Any, deviation: Any) -> Any:
     return _STEP / math.sqrt(2.0 * math.pi) * total / deviation
 
 
-def shares(xp: Any, y: Any) -> Any:
-    """Probabilities of the softmax, (N, K)."""
+def softmax(xp: Any, y: Any) -> Any:
+    """Probabilities of classes, (N, K)."""
     p = xp.exp(y - xp.max(y, axis=1, keepdims=True))
     return p / xp.sum(p, axis=1, keepdims=True)
