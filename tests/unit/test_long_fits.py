@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -92,27 +93,35 @@ def test_an_interrupt_ends_the_learning_of_widths(records):
     assert np.isfinite(model.predict(X)).all()
 
 
+@contextmanager
+def handled_by(handler):
+    """Where the tests run in the background, a shell has set the signal to be ignored."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_signal_between_two_searches_is_not_lost():
-    with asked_to_stop() as outer:
-        signal.raise_signal(signal.SIGINT)
-        with asked_to_stop() as inner:
-            assert inner()
-        assert outer()
-        with pytest.raises(KeyboardInterrupt):
+    with handled_by(signal.default_int_handler):
+        with asked_to_stop() as outer:
             signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            with asked_to_stop() as inner:
+                assert inner()
+            assert outer()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_handler_of_the_callers_own_stays_in_place():
     def own(number, frame):
         raise AssertionError
 
-    before = signal.signal(signal.SIGINT, own)
-    try:
+    with handled_by(own):
         RVR(gamma=1.0).fit(*datasets.make_sinc(30, random_state=0))
         assert signal.getsignal(signal.SIGINT) is own
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------
