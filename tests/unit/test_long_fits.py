@@ -43,11 +43,12 @@ def stop_after(count):
 # -- Ctrl-C ------------------------------------------------------------------------------------------------
 
 INTERRUPTED_FIT = """
-import sys, warnings
+import signal, sys, warnings
 import numpy as np
 from sparsebayes import RVR, Sequential, datasets
 
 warnings.simplefilter("ignore")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 X, y = datasets.make_sinc2d(400, noise=0.1, random_state=0)
 
 def callback(record, active):
