@@ -115,11 +115,11 @@ def waves(seed, n=30):
 @given(
     seed=seeds,
     noise_variance=st.sampled_from([None, 0.01]),
-    noise=st.sampled_from(["schedule", "starts"]),
+    effort=st.sampled_from(["fast", "default"]),
     fit_intercept=st.booleans(),
 )
 @few
-def test_generated_candidates_keep_or_raise_the_evidence(seed, noise_variance, noise, fit_intercept):
+def test_generated_candidates_keep_or_raise_the_evidence(seed, noise_variance, effort, fit_intercept):
     X, y = waves(seed)
     calls = []
 
@@ -128,7 +128,7 @@ def test_generated_candidates_keep_or_raise_the_evidence(seed, noise_variance, n
         return nearby(centres, rng)
 
     def fit(candidates):
-        solver = Sequential(candidates=candidates, noise=noise, rounds=3)
+        solver = Sequential(candidates=candidates, effort=effort, rounds=3)
         basis = RBF(1.0, centres=6)
         return SparseBayesRegressor(
             basis, fit_intercept=fit_intercept, noise_variance=noise_variance, solver=solver, random_state=0

@@ -138,7 +138,7 @@ def test_blocks_with_a_mixed_dictionary():
     moves = {}
     for exchange in ("never", "always"):
         model = SparseBayesRegressor(
-            basis, fit_intercept=False, noise_variance=0.1**2, solver=Sequential(exchange=exchange)
+            basis, fit_intercept=False, noise_variance=0.1**2, solver=Sequential(exchange=exchange, batch=1)
         ).fit(X, y)
         assert {f["kind"] for f in model.relevance_functions_} == {"heaviside"}
         assert len(model.relevance_) == 12

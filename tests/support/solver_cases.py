@@ -118,7 +118,7 @@ solvers = st.builds(
     selection=st.sampled_from(SELECTIONS),
     initialisation=st.sampled_from(INITIALISATIONS),
     sweeps=st.booleans(),
-    noise=st.sampled_from(["starts", "schedule"]),
+    effort=st.sampled_from(["default", "fast"]),
 )
 
 

@@ -59,7 +59,7 @@ def test_names_that_do_not_exist(make):
     for name, known in {
         "selection": "'greedy', 'ordered', 'random'",
         "initialisation": "'projection', 'bias'",
-        "noise": "'starts', 'schedule'",
+        "effort": "'fast', 'default', 'thorough'",
     }.items():
         for value in ("nope", None, 3):
             words = rf"{name}=.*choose one of {known}"
@@ -130,12 +130,6 @@ def test_max_iter_of_the_solver(make, max_iter):
 def test_counts_of_the_solver(name, value):
     model = SparseBayesRegressor(solver=Sequential(**{name: value}))
     refused(model, X, Y, rf"{name}=.*expected a positive integer", error=(ValueError, TypeError))
-
-
-@pytest.mark.parametrize("value", ["a", 0.1, None, (0.0,), (2.0,), (np.nan,), ("a",)])
-def test_noise_fractions_of_the_solver(value):
-    model = SparseBayesRegressor(solver=Sequential(noise_fractions=value))
-    refused(model, X, Y, r"noise_fractions.*between 0 and 1", error=(ValueError, TypeError))
 
 
 @pytest.mark.parametrize("name", ["callback", "candidates"])

@@ -77,7 +77,7 @@ def test_round_trip_of_a_model_without_functions(est, path):
 
 def test_round_trip_of_parameters_of_many_types(path):
     X, y = problem()
-    solver = Sequential(noise="schedule", noise_fractions=(0.2, 0.1), tol=np.float64(1e-3), random_state=3)
+    solver = Sequential(effort="fast", tol=np.float64(1e-3), random_state=3)
     est = RVR(RBF(np.float64(1.0), centres=X[:10]), solver=solver, noise_variance=[0.01], max_iter=np.int64(500))
     assert_round_trip(est.fit(X, y), X, path)
 

@@ -8,14 +8,11 @@ targets are reproduced exactly.  The evidence really is higher there, so no sear
 outside:
 
 * *suspicion*: the functions use up more than a quarter of the rows, :math:`\sum_m\gamma_m > N/4`;
-* *judgement*: the same problem is solved with the conservative rule of ``support.py``.  If under that rule's objective
-  its model beats the suspect one, most of the suspect's functions are not worth what they cost;
-* *remedy*: the noise of the conservative model is held, the support is found anew by the evidence, beginning with the
-  functions of that model, and the status says so.
-
-A search that collapses takes longest after it has become suspect, since functions are many then.  So the judgement is
-made on the way, and the search is ended where two looks agree: the conservative model is better at both, and by that
-measure the suspect one has become worse from the first to the second, so that it moves away from what could acquit it.
+* *judgement*: the same problem is solved with the conservative rule of ``support.py``, and rows that were left out
+  (``folds.py``) say which of the two noise levels is the better one.  Where there are no rows, only sums over them,
+  the conservative rule's own objective says it;
+* *remedy*: the noise of the conservative model is held, the support is found anew by the evidence, and the status says
+  so.  The certificate names what releasing the noise would gain.
 """
 
 from __future__ import annotations
@@ -25,18 +22,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from sparsebayes.inference.folds import Folds
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.models.gaussian import GaussianModel
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.run import Result, run
-from sparsebayes.inference.settings import Settings, Warm
+from sparsebayes.inference.settings import Settings
 from sparsebayes.inference.solver import Solver
 from sparsebayes.inference.status import Status
 from sparsebayes.inference.support import SupportRule
 
 # Share of the rows that the functions may use up before the noise is looked at twice.
 SUSPICIOUS = 0.25
-# Further share that they use up between two looks.
-_LOOK = 0.05
 
 
 def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
@@ -51,20 +48,17 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
         return run(problem, solver, settings, rng)
     judge = _Judge(problem, solver, settings, rng)
     growing = settings.grow is not None  # functions are still to come: judged at the end only
-    result = run(problem, solver, settings if growing else replace(settings, hopeless=judge.condemns), rng)
+    doubts = None if growing else judge.condemns
+    result = run(problem, solver, replace(settings, folds=judge.folds, doubts=doubts), rng)
     active = result.active
-    if not judge.condemned and not _suspicious(active):
-        return result
-    problem = active.problem  # with the functions that were generated on the way, so that no more are needed
-    settings = replace(settings, grow=None, observe=None)
-    careful = judge.careful(problem)
-    if not judge.condemned and not judge.beats(active):
+    if growing:
+        judge = _Judge(active.problem, solver, settings, rng)
+        judge.condemns(active)
+    if judge.careful is None or result.status is Status.INTERRUPTED:
         return result
     after = 1 + max((record.start for record in result.history), default=-1)
-    warm = None if settings.restarts else replace(Warm.of(careful), partial=True)
-    held = run(
-        problem, _numbered_on(solver, after), replace(settings, noise_variance=1.0 / careful.beta, warm=warm), rng
-    )
+    settings = replace(settings, grow=None, noise_variance=1.0 / judge.careful.beta)
+    held = run(active.problem, _numbered_on(solver, after), settings, rng)
     status = Status.NOISE_HELD if held.status.converged else held.status
     return replace(
         held,
@@ -75,45 +69,37 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
 
 
 class _Judge:
-    """Compares a suspect model with the conservative one, which is searched for when it is first needed."""
+    """Compares a suspect model with the conservative one; ``careful`` is that where the suspect has collapsed."""
 
     def __init__(self, problem: GaussianProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> None:
         self.problem, self.rng = problem, rng
+        self.folds = Folds(problem) if Folds.possible(problem) else None
+        self.settings = replace(settings, grow=None, observe=None, keeper=None)
         self.solver = copy.copy(solver)
         self.solver.callback = None
-        self.settings = replace(settings, grow=None, observe=None, keeper=None)
-        self.condemned = False
-        self._careful: Active | None = None
-        self._next_look, self._level = SUSPICIOUS, -np.inf
+        self.careful: Active | None = None
 
-    def condemns(self, active: Active) -> bool:
-        """Whether a search need not go on from this model."""
-        used = _used(active)
-        if used <= self._next_look:
+    def condemns(self, model: Active | GaussianModel) -> bool:
+        """Whether the noise of a model has collapsed."""
+        used = model.used if isinstance(model, GaussianModel) else _used(model)
+        if used <= SUSPICIOUS:
             return False
-        self._next_look, before, self._level = used + _LOOK, self._level, self._worth(active)
-        self.condemned = self.beats(active) and self._level < before
-        return self.condemned
+        problem = self.problem
+        cost = SupportRule.named("conservative", int(np.sum(problem.eligible)), problem.n_targets).cost
+        careful = run(problem.priced(cost), self.solver, self.settings, self.rng).active
+        if _used(careful) > SUSPICIOUS:
+            return False
+        if self.folds is None:
+            collapsed = careful.objective() > model.evidence() - cost * model.size
+        else:
+            collapsed = self.folds.prefer(careful.beta, model.beta, model.size)
+        self.careful = careful if collapsed else None
+        return collapsed
 
-    def beats(self, active: Active) -> bool:
-        """Whether the conservative model is better, and not suspect itself."""
-        careful = self.careful(self.problem)
-        return not _suspicious(careful) and careful.objective() > self._worth(active)
 
-    def careful(self, problem: GaussianProblem) -> Active:
-        """The conservative model."""
-        if self._careful is None:
-            self.problem = problem
-            self._careful = run(problem.priced(self._cost), self.solver, self.settings, self.rng).active
-        return self._careful
-
-    @property
-    def _cost(self) -> float:
-        return SupportRule.named("conservative", int(np.sum(self.problem.eligible)), self.problem.n_targets).cost
-
-    def _worth(self, active: Active) -> float:
-        """Objective of a model by the conservative rule."""
-        return active.evidence() - self._cost * active.size
+def _used(active: Active) -> float:
+    """Share of the rows that the functions use up."""
+    return float(np.sum(active.well_determined)) / active.problem.n_effective
 
 
 def _numbered_on(solver: Solver, after: int) -> Solver:
@@ -122,13 +108,3 @@ def _numbered_on(solver: Solver, after: int) -> Solver:
     if callback is not None:
         twin.callback = lambda record, active: callback(replace(record, start=after + record.start), active)
     return twin
-
-
-def _suspicious(active: Active) -> bool:
-    """Whether the functions use up a large share of the rows."""
-    return _used(active) > SUSPICIOUS
-
-
-def _used(active: Active) -> float:
-    """Share of the rows that the functions use up."""
-    return float(np.sum(active.well_determined)) / active.problem.n_effective

@@ -42,9 +42,9 @@ from sparsebayes.inference.kernel_parameters import (
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.run import Result, run
+from sparsebayes.inference.search.starts import FIRST_NOISE
 from sparsebayes.inference.settings import Settings, Warm
 from sparsebayes.inference.solver import Solver
-from sparsebayes.inference.starts import FIRST_NOISE
 from sparsebayes.inference.status import Record, Status
 from sparsebayes.threads import one_thread
 

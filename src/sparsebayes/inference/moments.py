@@ -27,4 +27,6 @@ def moment_problem(design: MomentDesign, eligible: NDArray[np.bool_] | None = No
     n_rows = len(root.columns)
     weight = design.N / n_rows
     scale = 1.0 / np.sqrt(weight)
-    return GaussianProblem(DenseDesign(scale * root.columns), scale * root.targets, np.full(n_rows, weight), enter)
+    problem = GaussianProblem(DenseDesign(scale * root.columns), scale * root.targets, np.full(n_rows, weight), enter)
+    problem.rowwise = False
+    return problem

@@ -323,6 +323,6 @@ def problem_of(held: Array, n: int, eligible: NDArray[np.bool_], bias: int | Non
     """The Gaussian problem of all n rows, from their triangle: exactly that of the rows themselves."""
     Phi, t = held[:-1, :-1], held[:-1, -1:]
     problem = GaussianProblem(DenseDesign(np.ascontiguousarray(Phi)), t.copy(), np.ones(len(Phi)), eligible, bias)
-    problem.n_effective = float(n)
+    problem.n_effective, problem.rowwise = float(n), False
     problem.unexplained = float(held[-1, -1] ** 2)
     return problem

@@ -148,6 +148,11 @@ class GaussianProblem:
         Functions that between them nearly span all others, among which the search may begin.
     places : Places, optional
         Where the first functions are, so that one may give way to a neighbour.
+
+    Attributes
+    ----------
+    rowwise : bool
+        Whether its rows are observations, and not what sums over observations were factored into.
     """
 
     def __init__(
@@ -178,6 +183,7 @@ class GaussianProblem:
         self.parent: Problem | None = None
         self.members: Index | None = None
         self.unexplained = 0.0
+        self.rowwise = True
         self.n_effective = float(np.sum(weights)) if n_observations is None else n_observations
         self._candidates = eligible
         self._root = np.sqrt(weights)[:, None]
@@ -304,7 +310,7 @@ class GaussianProblem:
             self.landmarks,
             self.places,
         )
-        variant.unexplained = self.unexplained
+        variant.unexplained, variant.rowwise = self.unexplained, self.rowwise
         return variant
 
     # -- smaller problems with the same answer -------------------------------------------------------------
@@ -352,7 +358,7 @@ class GaussianProblem:
         part = GaussianProblem(DenseDesign(values), self.targets, self.weights, self.eligible[members], place)
         part.parent, part.members, part.inclusion_cost = self, members, self.inclusion_cost
         part.offered = None if self.offered is None else self.offered[members]
-        part.unexplained, part.n_effective = self.unexplained, self.n_effective
+        part.unexplained, part.n_effective, part.rowwise = self.unexplained, self.n_effective, self.rowwise
         part._sqnorms, part._projection = self.sqnorms[members], self.projection[members]
         return part
 
@@ -375,6 +381,7 @@ class GaussianProblem:
         # Where the design is the compression itself nothing was lost, and there is nothing to go back to.
         small.parent = None if self.design is self.stand_in else self
         small.n_effective, small.inclusion_cost, small.places = self.n_effective, self.inclusion_cost, self.places
+        small.rowwise = False
         small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
         return small
 

@@ -14,17 +14,27 @@ from sparsebayes.inference.interface import Active
 from sparsebayes.inference.interrupt import asked_to_stop
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.noise import noise_floor
-from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.problem import GaussianProblem, Problem
 from sparsebayes.inference.restarts import random_model
+from sparsebayes.inference.search.climb import climb
+from sparsebayes.inference.search.starts import FIRST_NOISE, Begun, Plan, ascend
 from sparsebayes.inference.settings import Settings
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
-from sparsebayes.inference.starts import FIRST_NOISE, SizeLimit, Watch, full_model, hold
 from sparsebayes.inference.status import Record, Status
 from sparsebayes.inference.working import holding, widen, working_problem
 from sparsebayes.threads import one_thread
 
 _CERTIFICATION_ROUNDS = 3
+# What a kick has to bring for all of them to be tried again, in nats.
+_WORTHWHILE = 1.0
+# Models up to this size cost little to find again by single moves.
+_SMALL_MODEL = 25
+# Share of the rows that functions may use up before a lower noise is looked at twice, and how much more of it than a
+# model that was looked at.
+_UNSUSPICIOUS = 0.1
+_LITTLE_MORE = 1.25
 # Part of the largest gain outside a working set below which gains inside it wait.
 _FAR_BELOW = 0.1
 
@@ -130,14 +140,13 @@ class _Run:
 
     def _search(self) -> Status:
         try:
+            in_batches = self._in_batches()
+            if in_batches:
+                self._starts(self.best.state)
             self._climb(self.best)
-            self._complete(0)
-            if self.best.state.learn_noise and self.settings.warm is None:
-                number = self._lower_noise_starts()
-                if number is not None or self.best.state.active.problem.inclusion_cost > 0.0:
-                    number = number or len(self.solver.further_starts)
-                    self._fresh_start(number + 1)
-                    self._full_start(number + 2)
+            if in_batches:
+                self._single_moves()
+            self._keep()
             self._restarts()
         except _Stopped as stop:
             self._keep()
@@ -145,46 +154,111 @@ class _Run:
             return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
         return Status.CONVERGED
 
-    def _lower_noise_starts(self) -> int | None:
-        """Go on from the best model with the noise held lower; None if the rest turns out to be noise at once."""
-        number, finished = 0, int(self.completed > 0)
-        for number, fraction in enumerate(self.solver.further_starts, start=1):
-            state = self.best.state
-            level = fraction * state.active.problem.mean_square
-            if number <= self.completed or level * state.active.beta >= 1.0:
-                continue  # the noise found is already lower than this start would hold it
-            watch = Watch(state.objective)
-            trial = _Start(number, hold(state, level))
-            self._climb(trial, watch.over)
-            if watch.abandoned:
-                return number if finished else None
-            self._release(trial)
-            finished += 1
-        return number
+    def _in_batches(self) -> bool:
+        """Whether the search begins with the loop in batches, from several places."""
+        active = self.best.state.active
+        fresh = self.settings.warm is None and isinstance(active.problem, GaussianProblem)
+        return fresh and self.solver.in_batches and active.problem.mean_square > 0.0
 
-    def _fresh_start(self, number: int) -> None:
-        """Begin once more from nothing, while that costs little."""
-        state, fraction = self.best.state, self.solver.fresh_start
-        if fraction is None or number <= self.completed:
-            return
-        problem = state.active.problem
-        level = fraction * problem.mean_square
-        limit = SizeLimit.beside(state.gaussian, level)
-        if not limit.worth_it:
-            return
-        empty = ActiveSet(problem, 1.0 / level)
-        trial = _Start(number, self.solver.init(empty, False, state.rng))
-        self._climb(trial, limit.over)
-        self._release(trial)
+    def _starts(self, state: State) -> None:
+        """Climb from every place of the plan, and go on from the best."""
+        data, learn, batch = Gram(state.active.problem), state.learn_noise, self.solver.batch
+        plan, fixed = (
+            Plan.named(self.solver.effort, data.n_functions, learn_noise=learn),
+            None if learn else state.active.beta,
+        )
+        best = GaussianModel.weighing(data, state.active.indices, state.active.alpha, state.active.beta, learn)
+        acquitted, leader = best.used, self.best.number
+        while (policy := plan.policy(number := self.completed + 1, leader)) is not None:
+            if self.completed < 0:
+                trial = self.best
+                best = ascend(
+                    Begun(best) if best.size else policy,
+                    data,
+                    None,
+                    fixed=fixed,
+                    batch=batch,
+                    accepted=self._noting(trial, learn),
+                )
+                self.best, acquitted = self._begun(trial, best, learn), self._acquit(best)
+            else:
+                trial = _Start(number, state)
+                model = ascend(policy, data, best, fixed=fixed, batch=batch, accepted=self._noting(trial, learn))
+                gain = model.objective - best.objective
+                if gain > self.settings.tol and self._trusted(model, best, acquitted):
+                    best, self.best, acquitted = model, self._begun(trial, model, learn), max(acquitted, model.used)
+                    leader = number if gain > _WORTHWHILE else leader
+            self._complete(number)
+        final = climb(best, self.settings.tol, batch=batch, accepted=self._noting(self.best, learn))
+        self.best = self._begun(self.best, final, learn)
 
-    def _full_start(self, number: int) -> None:
-        """Begin once more from the whole dictionary, where that is small."""
+    def _single_moves(self) -> None:
+        """The paper's single moves from nothing, on the exact active set, where that costs little.
+
+        Batches leave out functions that inner products cannot tell apart; nearly dependent ones, such as splines, are
+        told apart here.
+        """
         state = self.best.state
-        problem = state.active.problem
-        model = full_model(problem) if self.solver.full_start and problem.parent is None else None
-        if model is not None:
-            # The functions that the fixed point left are this start's additions.
-            self._release(_Start(number, self.solver.init(model, True, state.rng), n_iter=model.size))
+        problem, learn = state.active.problem, state.learn_noise
+        if self.solver.effort == "fast" or state.active.size > _SMALL_MODEL or problem.parent is not None:
+            return
+        beta = 1.0 / (FIRST_NOISE * problem.mean_square) if learn else state.active.beta
+        number = 1 + max((record.start for record in self.history), default=0)
+        trial = _Start(number, self.solver.init(ActiveSet(problem, beta), learn, state.rng))
+        self._climb(trial)
+        if trial.state.objective > state.objective + self.settings.tol:
+            self.best = trial
+
+    def _acquit(self, model: GaussianModel) -> float:
+        """Share of the rows that the first start uses up; the search ends there where that is in doubt."""
+        if model.learn_noise and self.settings.doubts is not None and self.settings.doubts(model):
+            raise _Stopped(Status.NOISE_UNDETERMINED, self.best.number)
+        return model.used
+
+    def _trusted(self, model: GaussianModel, best: GaussianModel, acquitted: float) -> bool:
+        """Whether a start that ended higher did so for a good reason: few functions, or left-out rows agree."""
+        paid = model.data.problem.inclusion_cost > 0.0
+        if paid or not model.learn_noise or model.used <= max(_UNSUSPICIOUS, _LITTLE_MORE * acquitted):
+            return True
+        folds = self.settings.folds
+        return folds is not None and folds.prefer(model.beta, best.beta, model.size)
+
+    def _begun(self, start: _Start, model: GaussianModel, learn: bool) -> _Start:
+        """The start with this model as an exact active set."""
+        problem, rng = model.data.problem, start.state.rng
+        active = (
+            ActiveSet.from_model(problem, model.indices, model.alpha, model.beta)
+            if model.size
+            else ActiveSet(problem, model.beta)
+        )
+        return replace(start, state=self.solver.init(active, learn, rng))
+
+    def _noting(self, start: _Start, learn: bool) -> Callable[[GaussianModel, GaussianModel], None]:
+        """What is done after every move of a start."""
+
+        def note(before: GaussianModel, after: GaussianModel) -> None:
+            added = set(after.indices) - set(before.indices)
+            left = set(before.indices) - set(after.indices)
+            start.n_iter += len(added) + len(left) if added or left else after.size
+            function = min(added) if len(added) == 1 else -1
+            record = Record(
+                start=start.number,
+                move="add" if added else "sweep",
+                function=function,
+                n_moves=len(added) + len(left) if added or left else after.size,
+                evidence=after.evidence(),
+                objective=after.objective,
+                n_active=after.size,
+                noise_variance=1.0 / after.beta,
+            )
+            try:
+                self._note(record, after, start.n_iter)
+            except _Stopped:
+                if start.number == self.best.number:
+                    self.best = self._begun(start, after, learn)
+                raise
+
+        return note
 
     def _restarts(self) -> None:
         """Begin from random models; where noise is learned, at the noise of the best one."""
@@ -198,14 +272,6 @@ class _Run:
             self._climb(trial)
             if trial.state.objective > self.best.state.objective:
                 self.best = trial
-
-    def _release(self, trial: _Start) -> None:
-        """Free the noise of a held start, climb on, and keep the result if it is the best so far."""
-        trial.state.learn_noise = True
-        self._climb(trial)
-        if trial.state.objective > self.best.state.objective:
-            self.best = trial
-        self._complete(trial.number)
 
     def _complete(self, number: int) -> None:
         """Note that a start has ended by itself."""
@@ -255,15 +321,15 @@ class _Run:
 
     # -- the loop ------------------------------------------------------------------------------------------
 
-    def _climb(self, start: _Start, over: Callable[[State, int], bool] | None = None) -> None:
-        """Step until no move gains ``tol``, or ``over(state, moves)`` says that it is enough."""
+    def _climb(self, start: _Start) -> None:
+        """Step until no move gains ``tol``."""
         state = start.state
         rounds = self.solver.rounds if self.settings.grow is not None else 0
         while True:
             if self.stop():
                 raise _Stopped(Status.INTERRUPTED, start.number)
             info = self.solver.step(state, self.settings.tol)
-            if info is None and over is None:
+            if info is None:
                 if self._widen(state):
                     continue
                 info = self.solver.escape(state, self.settings.tol) if self.settings.warm is None else None
@@ -277,13 +343,6 @@ class _Run:
                 continue
             start.n_iter += info.n_moves
             self._record(start, info)
-            if over is not None and over(state, start.n_iter):
-                return
-            if start.n_iter >= self.settings.max_iter:
-                raise _Stopped(Status.MAX_ITER, start.number)
-            hopeless = self.settings.hopeless if self.searching and start.number == 0 else None
-            if hopeless is not None and hopeless(state.active):  # later starts hold the noise where functions are many
-                raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
 
     def _widen(self, state: State) -> bool:
         """Take more functions into the working set, where there is one and some outside it gain.
@@ -321,13 +380,19 @@ class _Run:
             n_active=state.n_active,
             noise_variance=state.noise_variance,
         )
+        self._note(record, self.solver.shown(state), start.n_iter)
+
+    def _note(self, record: Record, model: Active | GaussianModel, n_iter: int) -> None:
+        """Keep a record, show it to whoever asked, and stop where it is time."""
         self.history.append(record)
         if self.settings.observe is not None:
             self.settings.observe(record)
-        if self.solver.callback is not None and self.solver.callback(record, self.solver.shown(state)):
-            raise _Stopped(Status.INTERRUPTED, start.number)
+        if self.stop() or (self.solver.callback is not None and self.solver.callback(record, model)):
+            raise _Stopped(Status.INTERRUPTED, record.start)
         if self.settings.keeper is not None and self.settings.keeper.due():
             self._keep()
+        if n_iter >= self.settings.max_iter:
+            raise _Stopped(Status.MAX_ITER, record.start)
 
 
 def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:

@@ -24,6 +24,8 @@ from sparsebayes.inference.interface import Active
 from sparsebayes.inference.moves import Proposals, best_exchanges, best_merges, best_splits, perform
 from sparsebayes.inference.noise import maximise_noise, reestimate_noise
 from sparsebayes.inference.scores import Scores, score
+from sparsebayes.inference.search.climb import BATCH
+from sparsebayes.inference.search.starts import EFFORTS
 from sparsebayes.inference.settling import settle_all
 from sparsebayes.inference.shifting import shift
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
@@ -31,7 +33,6 @@ from sparsebayes.inference.working import movable
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
-NOISES = ("starts", "schedule")
 EXCHANGES = ("never", "converged", "always")
 
 # Gains closer than this (relative) are a tie, which goes to the lowest index: which of two equal functions is kept
@@ -56,16 +57,14 @@ class Sequential(Solver):
         Which move to make: the one with the largest gain, the next in order that gains, or a random one that gains.
     initialisation : {"projection", "bias"}
         First function: that with the largest normalised projection of the targets, or the constant one.
-    noise : {"starts", "schedule"}
-        Where the noise is learned: several starts (default; the paper's schedule first, then low noise levels held
-        until convergence and released, best objective kept), or the paper's schedule alone.
+    effort : {"fast", "default", "thorough"}
+        Where the noise is learned, how many places a regression is searched from: the paper's schedule alone, some
+        low noise levels too, held and then released, or more of them.
+    batch : int
+        Functions that are added to a regression at once at most, where moves are greedy; 1 makes the papers' single
+        moves, from one place.
     noise_every : int
         Moves between two noise updates of the paper's schedule.
-    noise_fractions : tuple of float
-        Noise levels of the further starts, as fractions of the mean square of the (centred) targets; each continues
-        from the best model.
-    noise_fresh : float or None
-        Noise level of one last start from an empty model, made where the best model is small.
     exchange : {"never", "converged", "always"}
         Replace one function, or two, by another wherever that raises the evidence although no single move does: once
         no single move gains, or whenever it gains more than any of them.  All pairs are evaluated exactly.
@@ -89,10 +88,9 @@ class Sequential(Solver):
         self,
         selection: str = "greedy",
         initialisation: str = "projection",
-        noise: str = "starts",
+        effort: str = "default",
+        batch: int = BATCH,
         noise_every: int = 5,
-        noise_fractions: tuple[float, ...] = (0.1, 0.05, 0.03),
-        noise_fresh: float | None = 0.01,
         sweeps: bool = True,
         exchange: str = "never",
         split_merge: bool = False,
@@ -105,10 +103,9 @@ class Sequential(Solver):
     ) -> None:
         self.selection = selection
         self.initialisation = initialisation
-        self.noise = noise
+        self.effort = effort
+        self.batch = batch
         self.noise_every = noise_every
-        self.noise_fractions = noise_fractions
-        self.noise_fresh = noise_fresh
         self.sweeps = sweeps
         self.exchange = exchange
         self.split_merge = split_merge
@@ -127,42 +124,21 @@ class Sequential(Solver):
         return self.exchange == "never" and not self.split_merge
 
     @property
-    def further_starts(self) -> tuple[float, ...]:
-        """Noise levels, as fractions of the targets' variance, from which the search is begun again."""
-        return tuple(self.noise_fractions) if self.noise == "starts" else ()
-
-    @property
-    def full_start(self) -> bool:
-        """Whether to begin once more from the whole dictionary, where that is small."""
-        return self.noise == "starts"
-
-    @property
-    def fresh_start(self) -> float | None:
-        """Noise level, as a fraction, of the start from an empty model that is made while models are small."""
-        return self.noise_fresh if self.noise == "starts" else None
+    def in_batches(self) -> bool:
+        """Whether a regression is begun by the loop in batches: where the best moves are made, all of them at once."""
+        return self.batch > 1 and self.selection == "greedy" and self.initialisation == "projection" and self.sweeps
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
         for name, value, known in (
             ("selection", self.selection, SELECTIONS),
             ("initialisation", self.initialisation, INITIALISATIONS),
-            ("noise", self.noise, NOISES),
+            ("effort", self.effort, EFFORTS),
             ("exchange", self.exchange, EXCHANGES),
         ):
             if value not in known:
                 raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
-        fractions = self.noise_fractions if isinstance(self.noise_fractions, tuple | list) else (self.noise_fractions,)
-        for fraction in (*fractions, *(() if self.noise_fresh is None else (self.noise_fresh,))):
-            if (
-                not is_number(fraction)
-                or not 0.0 < fraction < 1.0
-                or not isinstance(self.noise_fractions, tuple | list)
-            ):
-                raise ValueError(
-                    f"noise_fractions={self.noise_fractions!r}, noise_fresh={self.noise_fresh!r}: expected a tuple of "
-                    "numbers, and a number or None, between 0 and 1"
-                )
-        for name in ("noise_every", "rounds"):
+        for name in ("batch", "noise_every", "rounds"):
             value = getattr(self, name)
             if not (is_number(value, Integral) and value >= 1):
                 raise ValueError(f"{name}={value!r}: expected a positive integer")

@@ -9,7 +9,9 @@ import numpy as np
 
 from sparsebayes.inference.checkpoint import Keeper
 from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.folds import Folds
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.models.gaussian import GaussianModel
 from sparsebayes.inference.problem import Problem
 from sparsebayes.inference.status import Record
 
@@ -38,8 +40,10 @@ class Settings:
         Starts from random models, after all others.
     chance : Generator, optional
         Their randomness.
-    hopeless : callable, optional
-        Called with the model after every move of the first start; the search ends where it says so.
+    folds : Folds, optional
+        Judge of starts whose functions use up many rows; without it they are not trusted.
+    doubts : callable, optional
+        Called with the model of the first start; the search ends there where it says so.
     whole : bool
         Search in the whole dictionary, never in a part of it.
     """
@@ -53,7 +57,8 @@ class Settings:
     warm: Warm | None = None
     restarts: int = 0
     chance: np.random.Generator | None = None
-    hopeless: Callable[[Active], bool] | None = None
+    folds: Folds | None = None
+    doubts: Callable[[GaussianModel], bool] | None = None
     whole: bool = False
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,7 +146,26 @@ def _scaled_hessian(covariance: Array, mean: Array) -> Array:
     return hessian
 
 
-def joint_newton(post: SmallPosterior, alpha: Array, beta: float, n: float, learn_noise: bool) -> tuple[Array, float]:
+class Moments(Protocol):
+    """What the derivatives of the evidence follow from: a posterior, and the squares of its residuals."""
+
+    @property
+    def mean(self) -> Array:
+        """Posterior mean, (a, T)."""
+        ...
+
+    @property
+    def covariance(self) -> Array:
+        """Posterior covariance of one target."""
+        ...
+
+    @property
+    def residual_sumsq(self) -> float:
+        """Sum of squared residuals over all targets."""
+        ...
+
+
+def joint_newton(post: Moments, alpha: Array, beta: float, n: float, learn_noise: bool) -> tuple[Array, float]:
     r"""Newton's step in all :math:`\log\alpha_j`, and in :math:`\log\beta` (last) where the noise is learned.
 
     Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first.

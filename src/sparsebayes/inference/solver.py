@@ -100,6 +100,8 @@ class Solver(BaseEstimator, ABC):
     rounds: int = 0
     split_merge: bool = False
     initialisation: str = "projection"
+    effort: str = "default"
+    batch: int = 1
 
     @property
     def working_sets(self) -> bool:
@@ -107,18 +109,8 @@ class Solver(BaseEstimator, ABC):
         return False
 
     @property
-    def further_starts(self) -> tuple[float, ...]:
-        """Noise levels, as fractions of the targets' variance, from which the search is begun again."""
-        return ()
-
-    @property
-    def fresh_start(self) -> float | None:
-        """Noise level, as a fraction, of the start from an empty model that is made while models are small."""
-        return None
-
-    @property
-    def full_start(self) -> bool:
-        """Whether to begin once more from the whole dictionary, where that is small."""
+    def in_batches(self) -> bool:
+        """Whether a regression is begun by the loop in batches, from the places of an effort."""
         return False
 
     @property

@@ -91,7 +91,7 @@ def _fit(problem: KernelProblem, solver: str | Solver) -> RVR:
 
 SOLVERS: dict[str, str | Solver] = {
     "sequential": "sequential",
-    "schedule": Sequential(noise="schedule"),
+    "schedule": Sequential(effort="fast"),
     "mackay": "mackay",
     "original": MacKay(alpha_max=1e9),
 }

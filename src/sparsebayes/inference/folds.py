@@ -1,0 +1,114 @@
+r"""The judge: what a noise level is worth on rows that the search has not seen.
+
+The evidence chooses functions; it cannot tell a good model from one whose noise has collapsed, since every function
+that enters lowers the noise and the lower noise lets in more.  A row that had its say in the choice of functions cannot
+tell either, whatever is left out analytically.  Searches on four fifths of the rows, each from nothing, can: a noise
+level that is too low takes in functions that do not carry over, and the left-out fifth is far outside its error bars.
+
+Rows with the same targets and the same functions are kept together, so that a weight of k is k copies of the row here
+too, and folds follow from the sorted targets, so that the order of the rows does not matter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.problem import GaussianProblem, Index
+from sparsebayes.inference.search.climb import climb
+
+# Parts that the rows are divided into.
+FOLDS = 5
+# Entries of a dictionary up to which it is searched again on parts of its rows.
+_ENTRIES = 1 << 25
+# What a search on a part of the rows settles for, in nats.
+_COARSE = 1e-2
+# The most, in nats, by which a single row may speak for or against: a mean is at the mercy of single rows.
+_VOICE = 3.0
+# Columns, and their decimals, by which rows with the same target are told apart.
+_TOLD_BY, _DECIMALS = 3, 9
+
+
+class Folds:
+    """Searches on parts of the rows of a problem with the noise held, made once for each noise level."""
+
+    def __init__(self, problem: GaussianProblem) -> None:
+        self.problem = problem
+        self._parts: list[tuple[Gram, Array, Array]] | None = None
+        self._weights = np.zeros(0)
+        self._known: dict[float, Array] = {}
+
+    @staticmethod
+    def possible(problem: GaussianProblem) -> bool:
+        """Whether the problem has rows of its own, and few enough."""
+        rows, functions = problem.design.shape
+        return problem.parent is None and problem.rowwise and rows >= FOLDS and rows * functions <= _ENTRIES
+
+    def prefer(self, beta: float, other: float, size: int) -> bool:
+        """Whether rows left out speak for one inverse noise variance rather than another.
+
+        Parameters
+        ----------
+        beta, other : float
+            Inverse noise variances.
+        size : int
+            Functions that a search may take in, twice over.
+        """
+        difference = self.densities(beta, size) - self.densities(other, size)
+        return float(np.average(np.clip(difference, -_VOICE, _VOICE), weights=self._weights)) > 0.0
+
+    def densities(self, beta: float, size: int) -> Array:
+        """Log density of every row under a search on the other folds with the noise held."""
+        if beta not in self._known:
+            self._known[beta] = np.concatenate([_left_out(*part, beta, 2 * size) for part in self._divided()])
+        return self._known[beta]
+
+    def _divided(self) -> list[tuple[Gram, Array, Array]]:
+        """Inner products of each training part, and functions and targets of the rows left out."""
+        if self._parts is None:
+            problem = self.problem
+            values = problem.design.columns(np.arange(problem.n_functions))
+            fold, rows = _assign(problem.targets, values), problem.rows
+            parts = [(fold != k, fold == k) for k in range(FOLDS)]
+            # A function centred on a row that is left out would not be there without it.
+            offered = [problem.eligible & ~np.isin(rows, np.flatnonzero(out)) for _, out in parts]
+            self._weights = np.concatenate([problem.weights[out] for _, out in parts])
+            self._parts = [
+                (Gram(_part(problem, values[kept], kept, some)), values[out], problem.targets[out])
+                for (kept, out), some in zip(parts, offered, strict=True)
+                if out.any()
+            ]
+        return self._parts
+
+
+def _part(
+    problem: GaussianProblem, values: Array, kept: NDArray[np.bool_], eligible: NDArray[np.bool_]
+) -> GaussianProblem:
+    share = float(np.sum(problem.weights[kept]) / np.sum(problem.weights))
+    return GaussianProblem(
+        DenseDesign(values),
+        problem.targets[kept],
+        problem.weights[kept],
+        eligible,
+        inclusion_cost=problem.inclusion_cost,
+        n_observations=share * problem.n_effective,
+    )
+
+
+def _left_out(data: Gram, values: Array, targets: Array, beta: float, limit: int) -> Array:
+    model = climb(GaussianModel.empty(data, beta, learn_noise=False), _COARSE, limit=max(limit, 1))
+    functions: Index = model.functions
+    phi = values[:, functions]
+    variance = 1.0 / beta + np.einsum("na,na->n", phi @ model.covariance, phi)
+    error = targets - phi @ model.mean
+    return -0.5 * np.sum(np.log(2.0 * np.pi * variance)[:, None] + error**2 / variance[:, None], axis=1)
+
+
+def _assign(targets: Array, values: Array) -> Index:
+    """Fold of every row: copies of a row together, the others by turns in the order of their targets."""
+    told_by = np.round(values[:, :_TOLD_BY], _DECIMALS)
+    _, rank = np.unique(np.column_stack([targets, told_by]), axis=0, return_inverse=True)
+    return rank.reshape(-1) % FOLDS

@@ -1,0 +1,427 @@
+r"""A Gaussian model whose every step after the inner products of its functions costs nothing in rows.
+
+With functions scaled to unit norm, :math:`\mathbf G=\boldsymbol\Phi^\top\mathbf W\boldsymbol\Phi` and
+:math:`\mathbf b=\boldsymbol\Phi^\top\mathbf W\mathbf t`, the posterior of the functions in the model, the evidence and
+all scores follow from the rows of :math:`\mathbf G` that belong to them (T&F eqs 6, 7, 24, 25):
+
+.. math::
+
+    \boldsymbol\Sigma^{-1} = \beta\mathbf G_{aa}+\mathbf A = \mathbf L\mathbf L^\top, \quad
+    \boldsymbol\mu = \beta\boldsymbol\Sigma\mathbf b_a, \quad
+    S_m = \beta - \beta^2\|\mathbf L^{-1}\mathbf g_m\|^2, \quad
+    Q_m = \beta(b_m - \boldsymbol\mu^\top\mathbf g_m) .
+
+A row is computed once, when its function first enters a model, and serves all models of all starts.  Forming G squares
+the condition of the columns: digits that this loses are won back by the exact active set (``active.py``), on which
+every search ends and by which it is certified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import get_lapack_funcs, solve_triangular
+
+from sparsebayes.inference.evidence import Array, best_moves
+from sparsebayes.inference.problem import GaussianProblem, Index
+from sparsebayes.inference.search.climb import Scores
+from sparsebayes.inference.small import joint_newton, sumsq
+
+_CHOLESKY, _INVERT = get_lapack_funcs(("potrf", "trtri"), (np.zeros(1),))
+
+# Part of a function that the model must leave over for its score to be above the rounding of G.
+_RESOLVED = 1e-8
+# Noise variance, as a part of the targets' mean square, below which residuals from inner products are mostly rounding.
+_LEAST_NOISE = 1e-7
+# Sweeps of the fixed point, and steps of Newton's method, in one settling at most.
+_SWEEPS = 40
+_STEPS = 60
+# Steps of polishing, made where none moves a logarithm farther than this.
+_POLISH, _NEAR = 3, 1e-3
+# Over-relaxation of the fixed point: it creeps where functions overlap, so steps grow while they ascend.
+_LONGER, _LONGEST, _SHORTER, _SHORTEST = 1.3, 1.9, 0.4, 0.05
+# Range of a precision, of a function of unit norm beside targets of unit variance.
+_RANGE = (1e-14, 1e14)
+
+
+class Gram:
+    """Inner products of the functions of a problem with all others, row by row as they are asked for.
+
+    Attributes
+    ----------
+    problem : GaussianProblem
+        Where they come from.
+    norms : ndarray of shape (M,)
+        Norms of the functions, by which they are divided.
+    projection : ndarray of shape (M, T)
+        Inner products with the targets.
+    mean_square, sumsq : float
+        Mean square of the targets, the scale of the noise, and their sum of squares.
+    """
+
+    def __init__(self, problem: GaussianProblem) -> None:
+        self.problem = problem
+        self.eligible = problem.eligible
+        self.norms = np.sqrt(np.where(problem.sqnorms > 0.0, problem.sqnorms, 1.0))
+        self.projection = problem.projection / self.norms[:, None]
+        self.n, self.n_targets = problem.n_effective, problem.n_targets
+        self.mean_square = problem.mean_square
+        self.sumsq = self.mean_square * self.n * self.n_targets
+        self._slot = np.full(problem.n_functions, -1, dtype=np.intp)
+        self._rows, self._used = np.empty((0, problem.n_functions)), 0
+
+    @property
+    def n_functions(self) -> int:
+        """Functions that may enter a model."""
+        return int(np.sum(self.eligible))
+
+    def columns(self, functions: Index) -> Array:
+        """Functions of unit norm on the whitened rows."""
+        return self.problem.columns(functions) / self.norms[functions]
+
+    def rows(self, functions: Index) -> Array:
+        """Rows of G, (k, M)."""
+        fresh = functions[self._slot[functions] < 0]
+        if len(fresh):
+            used = self._used + len(fresh)
+            if used > len(self._rows):
+                grown = np.empty((max(used, 2 * len(self._rows), 32), self._rows.shape[1]))
+                grown[: self._used] = self._rows[: self._used]
+                self._rows = grown
+            self._rows[self._used : used] = self.problem.correlate(self.columns(fresh)).T
+            self._rows[self._used : used] /= self.norms
+            self._slot[fresh] = np.arange(self._used, used)
+            self._used = used
+        return self._rows[self._slot[functions]]
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Posterior of some functions at one (α, β), and the objective there."""
+
+    gram: Array
+    projection: Array
+    alpha: Array
+    beta: float
+    factor: Array
+    mean: Array
+    residual_sumsq: float
+    log_evidence: float
+
+    @classmethod
+    def of(cls, data: Gram, gram: Array, projection: Array, alpha: Array, beta: float) -> Posterior | None:
+        """Posterior of functions with these inner products; None where rounding has made the precision indefinite."""
+        precision = beta * gram
+        precision.flat[:: len(alpha) + 1] += alpha
+        factor, failed = _CHOLESKY(precision, lower=1, clean=1)
+        if failed:
+            return None
+        inverse = _INVERT(factor, lower=1)[0] if len(alpha) else factor
+        mean = inverse.T @ (inverse @ (beta * projection))
+        fit = data.sumsq - 2.0 * float(np.vdot(projection, mean)) + float(np.vdot(mean, gram @ mean))
+        fit = max(fit, np.finfo(float).eps * data.sumsq)  # below that it is rounding
+        log_evidence = (
+            0.5 * data.n_targets * data.n * np.log(beta / (2.0 * np.pi))
+            - 0.5 * beta * fit
+            - 0.5 * float(alpha @ sumsq(mean))
+            + data.n_targets * (0.5 * float(np.log(alpha).sum()) - float(np.log(factor.diagonal()).sum()))
+        )
+        found = cls(gram, projection, alpha, beta, factor, mean, fit, float(log_evidence))
+        found.__dict__["inverse"] = inverse
+        return found
+
+    @cached_property
+    def inverse(self) -> Array:
+        r""":math:`\mathbf L^{-1}`."""
+        return _INVERT(self.factor, lower=1)[0]
+
+    @cached_property
+    def variance(self) -> Array:
+        r""":math:`\Sigma_{jj}`."""
+        return np.einsum("ij,ij->j", self.inverse, self.inverse)
+
+    @cached_property
+    def covariance(self) -> Array:
+        r""":math:`\boldsymbol\Sigma`."""
+        return self.inverse.T @ self.inverse
+
+    @cached_property
+    def well_determined(self) -> Array:
+        r""":math:`\gamma_j = 1-\alpha_j\Sigma_{jj}`."""
+        return np.maximum(1.0 - self.alpha * self.variance, 0.0)
+
+    def restricted(self, data: Gram, stays: NDArray[np.bool_]) -> Posterior | None:
+        """Of some of the functions only."""
+        part = self.gram[np.ix_(stays, stays)]
+        return Posterior.of(data, part, self.projection[stays], self.alpha[stays], self.beta)
+
+    def moved(self, data: Gram, alpha: Array, beta: float) -> Posterior | None:
+        """At other precisions and another noise."""
+        return Posterior.of(data, self.gram, self.projection, alpha, beta)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianModel:
+    """Functions of unit norm with precisions and a noise level; a :class:`~sparsebayes.inference.search.climb.Model`.
+
+    Attributes
+    ----------
+    data : Gram
+        Inner products, shared with all other models of the problem.
+    functions : ndarray of int, shape (a,)
+        Functions in the model.
+    posterior : Posterior
+        Their posterior, of functions of unit norm.
+    learn_noise : bool
+        Whether settling moves the noise too.
+    """
+
+    data: Gram
+    functions: Index
+    posterior: Posterior
+    learn_noise: bool
+
+    @classmethod
+    def of(cls, data: Gram, functions: Index, alpha: Array, beta: float, learn_noise: bool) -> GaussianModel | None:
+        """The model of these functions (precisions are of functions of unit norm)."""
+        gram, projection = data.rows(functions)[:, functions], data.projection[functions]
+        posterior = Posterior.of(data, gram, projection, alpha, beta)
+        return None if posterior is None else cls(data, functions, posterior, learn_noise)
+
+    @classmethod
+    def empty(cls, data: Gram, beta: float, learn_noise: bool) -> GaussianModel:
+        """The model without functions."""
+        model = cls.of(data, np.zeros(0, dtype=np.intp), np.zeros(0), beta, learn_noise)
+        if model is None:
+            raise ValueError("a model without functions has a posterior")
+        return model
+
+    @classmethod
+    def weighing(cls, data: Gram, indices: list[int], alpha: Array, beta: float, learn_noise: bool) -> GaussianModel:
+        """The model of these functions, their precisions in the units of the functions; empty where it has none."""
+        functions = np.array(indices, dtype=np.intp)
+        model = cls.of(data, functions, alpha / data.norms[functions] ** 2, beta, learn_noise)
+        return cls.empty(data, beta, learn_noise) if model is None else model
+
+    # -- what is reported ----------------------------------------------------------------------------------
+
+    @property
+    def indices(self) -> list[int]:
+        """Functions in the model."""
+        return self.functions.tolist()
+
+    @property
+    def size(self) -> int:
+        """Number of functions in the model."""
+        return len(self.functions)
+
+    @property
+    def problem(self) -> GaussianProblem:
+        """The problem that is solved."""
+        return self.data.problem
+
+    @property
+    def beta(self) -> float:
+        """Inverse noise variance."""
+        return self.posterior.beta
+
+    @property
+    def alpha(self) -> Array:
+        """Precisions of the weights, in the units of the functions themselves."""
+        return self.posterior.alpha * self.data.norms[self.functions] ** 2
+
+    @property
+    def mean(self) -> Array:
+        """Posterior mean of the weights, (a, T)."""
+        return self.posterior.mean / self.data.norms[self.functions, None]
+
+    @property
+    def covariance(self) -> Array:
+        """Posterior covariance of the weights of one target."""
+        norms = self.data.norms[self.functions]
+        return self.posterior.covariance / norms / norms[:, None]
+
+    def evidence(self) -> float:
+        """Log evidence."""
+        return self.posterior.log_evidence
+
+    @property
+    def objective(self) -> float:
+        """Log evidence and log prior of the support."""
+        return self._worth(self.posterior)
+
+    @property
+    def used(self) -> float:
+        """Share of the rows that the functions use up, the sum of all γ over N."""
+        return float(self.posterior.well_determined.sum()) / self.data.n
+
+    # -- the protocol of the loop --------------------------------------------------------------------------
+
+    def scores(self) -> Scores:
+        """Gains of all functions outside the model (T&F eqs 18-25)."""
+        s, q = self._outside
+        q2 = np.einsum("mt,mt->m", q, q) / self.data.n_targets
+        out = np.full(len(s), np.inf)
+        alpha, gain = best_moves(out, s, q2, self.data.n_targets, self.data.problem.inclusion_cost)
+        gain[~self.data.eligible | (s <= _RESOLVED * self.beta)] = 0.0
+        gain[self.functions] = 0.0
+        return Scores(gain, np.clip(alpha, *self._range()))
+
+    def overlaps(self, functions: Index) -> Array:
+        """Cosines of functions outside the model, as far as the model does not explain them."""
+        columns, explained = self.data.columns(functions), self._explained[:, functions]
+        left = self.beta * (columns.T @ columns) - self.beta**2 * (explained.T @ explained)
+        root = np.sqrt(np.maximum(self._outside[0][functions], _RESOLVED * self.beta))
+        return np.abs(left) / root / root[:, None]
+
+    def joined(self, functions: Index, alpha: Array, tol: float) -> GaussianModel | None:
+        """With these functions more, roughly settled."""
+        grown = np.concatenate([self.functions, functions])
+        precisions = np.concatenate([self.posterior.alpha, alpha])
+        model = GaussianModel.of(self.data, grown, precisions, self.beta, self.learn_noise)
+        return None if model is None else model._relaxed(tol)
+
+    def settled(self, tol: float) -> GaussianModel:
+        """At the joint maximum of all precisions and the noise, by Newton's method."""
+        functions, here = self.functions, self.posterior
+        for _ in range(_STEPS):
+            functions, here = self._without_idle(functions, here)
+            if not len(functions):
+                return self._empty()
+            new = self._newton(here)
+            if new is None:
+                break
+            rise, here = self._worth(new) - self._worth(here), new
+            if rise < tol:
+                break
+        return GaussianModel(self.data, functions, self._polished(here), self.learn_noise)
+
+    # -- starts --------------------------------------------------------------------------------------------
+
+    def at_noise(self, beta: float, learn_noise: bool) -> GaussianModel:
+        """The same functions and precisions at another noise level."""
+        moved = self.posterior.moved(self.data, self.posterior.alpha, beta)
+        return self if moved is None else GaussianModel(self.data, self.functions, moved, learn_noise)
+
+    def _empty(self) -> GaussianModel:
+        """Without functions, all of the targets being noise where that is learned."""
+        beta = 1.0 / self.data.mean_square if self.learn_noise else self.beta
+        return GaussianModel.empty(self.data, beta, self.learn_noise)
+
+    # -- settling ------------------------------------------------------------------------------------------
+
+    def _relaxed(self, tol: float) -> GaussianModel:
+        r"""Roughly settled: MacKay's fixed point :math:`\alpha_j=\gamma_j/\mu_j^2`, over-relaxed, only upwards."""
+        functions, here, step = self.functions, self.posterior, 1.0
+        for _ in range(_SWEEPS):
+            stays = ~self._idle(here)
+            new = self._fixed_point(here, stays, step)
+            rise = -np.inf if new is None else self._worth(new) - self._worth(here)
+            if new is not None and rise > 0.0:
+                functions, here, step = functions[stays], new, min(_LONGER * step, _LONGEST)
+                if rise < tol or not len(functions):
+                    break
+            elif step < _SHORTEST:
+                break
+            else:
+                step *= _SHORTER
+        return GaussianModel(self.data, *self._without_idle(functions, here), self.learn_noise)
+
+    def _fixed_point(self, here: Posterior, stays: NDArray[np.bool_], step: float) -> Posterior | None:
+        """One sweep over the precisions of those that stay, and the noise (T&F step 9, Tipping 2001 eqs 16-18)."""
+        data, well = self.data, np.maximum(here.well_determined, 1e-12)
+        wanted = well / np.maximum(sumsq(here.mean) / data.n_targets, np.finfo(float).tiny)
+        alpha = np.clip(here.alpha * (wanted / here.alpha) ** step, *self._range())
+        beta = here.beta
+        if self.learn_noise:
+            free = max(data.n - float(well.sum()), np.finfo(float).eps * data.n)
+            wanted_beta = data.n_targets * free / here.residual_sumsq
+            beta = min(beta * (wanted_beta / beta) ** step, self._most_certain())
+        if stays.all():
+            return here.moved(data, alpha, beta)
+        part = here.gram[np.ix_(stays, stays)]
+        return Posterior.of(data, part, here.projection[stays], alpha[stays], beta)
+
+    def _newton(self, here: Posterior) -> Posterior | None:
+        """One safeguarded Newton step in all log precisions and the log noise; None where none ascends."""
+        step, _ = joint_newton(here, here.alpha, here.beta, self.data.n, self.learn_noise)
+        limit = self._most_certain()
+        for length in (1.0, 0.3, 0.1, 0.01):
+            alpha = np.clip(here.alpha * np.exp(length * step[: len(here.alpha)]), *self._range())
+            beta = min(here.beta * float(np.exp(length * step[-1])), limit) if self.learn_noise else here.beta
+            new = here.moved(self.data, alpha, beta)
+            if new is not None and self._worth(new) > self._worth(here):
+                return new
+        return None
+
+    def _polished(self, here: Posterior) -> Posterior:
+        """Near the maximum, steps whose gain is below rounding: the result then depends on the data alone."""
+        for _ in range(_POLISH):
+            step, _ = joint_newton(here, here.alpha, here.beta, self.data.n, self.learn_noise)
+            if float(np.abs(step).max()) > _NEAR:
+                break
+            beta = min(here.beta * float(np.exp(step[-1])), self._most_certain()) if self.learn_noise else here.beta
+            new = here.moved(self.data, here.alpha * np.exp(step[: len(here.alpha)]), beta)
+            if new is None:
+                break
+            here = new
+        return here
+
+    def _without_idle(self, functions: Index, here: Posterior) -> tuple[Index, Posterior]:
+        """Without the functions that are best left out (T&F eq. 21: q² ≤ s, or not worth what they cost)."""
+        while len(functions):
+            idle = self._idle(here)
+            if not idle.any():
+                break
+            fewer = here.restricted(self.data, ~idle)
+            if fewer is None or self._worth(fewer) < self._worth(here):
+                # Together they were worth something: the one that matters least goes first.
+                idle = np.arange(len(idle)) == np.argmin(np.where(idle, sumsq(here.mean) * here.alpha, np.inf))
+                fewer = here.restricted(self.data, ~idle)
+            if fewer is None or self._worth(fewer) < self._worth(here):
+                break
+            functions, here = functions[~idle], fewer
+        return functions, here
+
+    def _idle(self, here: Posterior) -> NDArray[np.bool_]:
+        mean2, variance, well = sumsq(here.mean) / self.data.n_targets, here.variance, here.well_determined
+        cost = self.data.problem.inclusion_cost
+        if cost == 0.0:
+            return mean2 <= well * variance
+        best, _ = best_moves(here.alpha, well / variance, mean2 / variance**2, self.data.n_targets, cost)
+        return ~np.isfinite(best)
+
+    def _worth(self, posterior: Posterior) -> float:
+        return posterior.log_evidence - self.data.problem.inclusion_cost * len(posterior.alpha)
+
+    def _most_certain(self) -> float:
+        """The largest inverse noise variance that is learned here, or the present one where that is larger."""
+        return max(self.beta, 1.0 / (_LEAST_NOISE * self.data.mean_square))
+
+    def _range(self) -> tuple[float, float]:
+        """Precisions that are told from zero and infinity, in the units of the targets."""
+        return _RANGE[0] / self.data.mean_square, _RANGE[1] / self.data.mean_square
+
+    # -- what the model leaves over ------------------------------------------------------------------------
+
+    @cached_property
+    def _rows(self) -> Array:
+        return self.data.rows(self.functions)
+
+    @cached_property
+    def _explained(self) -> Array:
+        r""":math:`\mathbf L^{-1}\mathbf G_{a\cdot}`, (a, M)."""
+        if not self.size:
+            return np.zeros((0, len(self.data.norms)))
+        return solve_triangular(self.posterior.factor, self._rows, lower=True, check_finite=False)
+
+    @cached_property
+    def _outside(self) -> tuple[Array, Array]:
+        """S and Q of all functions (T&F eqs 24-25)."""
+        beta, explained = self.beta, self._explained
+        s = beta - beta**2 * np.einsum("am,am->m", explained, explained)
+        q = beta * (self.data.projection - self._rows.T @ self.posterior.mean)
+        return s, q

@@ -1,0 +1,1 @@
+"""The one loop of the search, and where it begins."""

@@ -1,0 +1,191 @@
+r"""Where searches begin, and which of their ends is kept.
+
+The first functions decide in which maximum a search ends, and re-estimating the noise while they are few lets them
+explain the rest away as noise.  So the loop is climbed from several places, each a policy of a few lines:
+
+* ``Schedule``: the paper's; from nothing, with the noise learned from the first functions on (T&F section 4);
+* ``Held``: from nothing with the noise *held* at a low level, where many functions enter; released at the end, when
+  all of them have had their say and most leave again;
+* ``Full``: from the whole dictionary, where that is small, brought down by the fixed point of Tipping 2001, which
+  commits to nothing early;
+* ``Kick``: from the best model so far with the noise held several times lower, then released.  Functions that single
+  moves would never let in enter, those that they replace leave, and the next kick begins from there.
+
+The best objective is kept.  A held start ends when it holds twice as many functions as the best model: more cost much
+and gain nothing.  Everything is decided by counts and evidences, never by clocks, so that a fit is reproducible.
+Which policy earns what is in the ablation of the ledger (``sparsebayes bench ledger --ablate``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.search.climb import BATCH, climb
+
+# Noise variance of the first start as a fraction of the targets' mean square (T&F section 4, step 1).
+FIRST_NOISE = 0.1
+# Noise held by the starts from nothing, as the same fraction: a tenth of a per cent is below the noise of any of the
+# ledger's tables, so that all of their structure is seen.
+LOW_NOISE = (0.01, 0.001)
+# By how much kicks lower the noise.  A factor of two lets hardly anything in; beyond 64 what enters is noise.
+KICKS = (4.0, 8.0, 16.0, 2.0)
+THOROUGH_KICKS = (4.0, 8.0, 16.0, 2.0, 32.0, 3.0, 64.0, 12.0)
+# Functions up to which a search begins from all of them (its cost is cubic in them), and their first precisions as a
+# fraction of those at which one function alone has the variance of the targets.
+_SMALL_DICTIONARY = 300
+_WIDE = 0.01
+# A held start may grow to this many times the best model, and in any case to this many functions.
+_GROW = 2.0
+_SPARE = 50
+# Functions for each row beyond which a start whose noise is learned has nothing left to learn it from.
+_MOST = 0.5
+# What a search settles for before its best model is polished, in nats.
+_COARSE = 1e-2
+
+EFFORTS = ("fast", "default", "thorough")
+
+Accepted = Callable[[GaussianModel, GaussianModel], None]
+
+
+class Policy(Protocol):
+    """A place to begin from."""
+
+    def begin(self, data: Gram, best: GaussianModel | None) -> GaussianModel:
+        """The model to climb from, given the best so far."""
+        ...
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The paper's: from nothing, the noise learned from the first functions on."""
+
+    def begin(self, data: Gram, best: GaussianModel | None) -> GaussianModel:
+        """An empty model whose noise is a tenth of the targets'."""
+        return GaussianModel.empty(data, 1.0 / (FIRST_NOISE * data.mean_square), learn_noise=True)
+
+
+@dataclass(frozen=True)
+class Held:
+    """From nothing, with the noise held at a fraction of the targets' mean square."""
+
+    fraction: float
+
+    def begin(self, data: Gram, best: GaussianModel | None) -> GaussianModel:
+        """An empty model at that noise."""
+        return GaussianModel.empty(data, 1.0 / (self.fraction * data.mean_square), learn_noise=False)
+
+
+@dataclass(frozen=True)
+class Full:
+    """From all functions at once, where they are few and not nearly dependent; else from nothing."""
+
+    def begin(self, data: Gram, best: GaussianModel | None) -> GaussianModel:
+        """What is left of the whole dictionary once its precisions have settled roughly."""
+        empty, functions = Schedule().begin(data, best), np.flatnonzero(data.eligible)
+        if len(functions) > _SMALL_DICTIONARY:
+            return empty
+        # Wide enough not to decide anything, narrow enough for the first noise estimate to be sane.
+        alpha = np.full(len(functions), _WIDE / (data.n * data.mean_square))
+        return empty.joined(functions, alpha, _COARSE) or empty
+
+
+@dataclass(frozen=True)
+class Kick:
+    """From the best model, with the noise held a factor lower."""
+
+    factor: float
+
+    def begin(self, data: Gram, best: GaussianModel | None) -> GaussianModel:
+        """The best model at that noise."""
+        if best is None:
+            raise ValueError("a kick begins from a model")
+        return best.at_noise(best.beta * self.factor, learn_noise=False)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """From a model at which an earlier search was broken off."""
+
+    model: GaussianModel
+
+    def begin(self, data: Gram, best: GaussianModel | None) -> GaussianModel:
+        """That model."""
+        return self.model
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The policies of an effort: starts that are made once, and kicks that go round as long as one of them gains."""
+
+    starts: tuple[Policy, ...]
+    kicks: tuple[Kick, ...] = ()
+
+    @classmethod
+    def named(cls, effort: str, n_functions: int, *, learn_noise: bool = True) -> Plan:
+        """The plan of this name for a dictionary of this size; no noise level is held where the noise is given."""
+        full = (Full(),) if n_functions <= _SMALL_DICTIONARY else ()
+        kicks = tuple(Kick(factor) for factor in (THOROUGH_KICKS if effort == "thorough" else KICKS))
+        levels = tuple(Held(level) for level in LOW_NOISE) if learn_noise else ()
+        return cls((Schedule(),)) if effort == "fast" else cls((Schedule(), *levels, *full), kicks)
+
+    def policy(self, number: int, leader: int) -> Policy | None:
+        """The policy of this number, given the number of the start that leads; None where it is enough.
+
+        Kicks go round by turns until each of them has failed since the last that gained.
+        """
+        if number < len(self.starts):
+            return self.starts[number]
+        kick = number - len(self.starts)
+        return None if min(number - 1 - leader, kick) >= len(self.kicks) else self.kicks[kick % len(self.kicks)]
+
+
+def ascend(
+    policy: Policy,
+    data: Gram,
+    best: GaussianModel | None,
+    *,
+    fixed: float | None = None,
+    batch: int = BATCH,
+    accepted: Accepted | None = None,
+) -> GaussianModel:
+    """Climb from where a policy begins; where it holds the noise, release it then and climb on.
+
+    Parameters
+    ----------
+    policy : Policy
+        Where to begin.
+    data : Gram
+        The problem.
+    best : GaussianModel or None
+        The best model so far.
+    fixed : float, optional
+        Inverse noise variance, where it is given and not learned.
+    batch, accepted
+        As in :func:`~sparsebayes.inference.search.climb.climb`.
+    """
+    model = policy.begin(data, best)
+    if not model.learn_noise:
+        model = climb(model, _COARSE, batch=batch, limit=_largest(data, best), accepted=None if fixed else accepted)
+        model = model.at_noise(model.beta, learn_noise=True)
+    if fixed is not None:
+        model = model.at_noise(fixed, learn_noise=False)
+    limit = np.inf if fixed is not None else _MOST * data.n
+    return climb(model, _COARSE, batch=batch, limit=limit, accepted=accepted)
+
+
+def _largest(data: Gram, best: GaussianModel | None) -> float:
+    """Size at which a held start ends.
+
+    Where functions have to pay for their entry, the model falls short by being too small, and grows through places
+    where every single function is worth less than its cost: N/(2 log M) functions more are about as many as greedy
+    selection can tell from noise.
+    """
+    if best is None:
+        return np.inf
+    found = data.n / (2.0 * np.log(len(data.norms))) if data.problem.inclusion_cost > 0.0 else 0.0
+    return max(_GROW * best.size, _SPARE) + found
