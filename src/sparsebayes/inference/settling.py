@@ -103,7 +103,9 @@ class _Settling:
     def _newton(self) -> float:
         """One safeguarded Newton step; what it gained, or promised where that is below rounding."""
         n = self.active.problem.n_effective
-        step, promise = joint_newton(self.post, self.alpha, self.beta, n, self.learn)
+        step, promise = joint_newton(
+            self.post.mean, self.post.covariance, self.post.residual_sumsq, self.alpha, self.beta, n, self.learn
+        )
         before = self.level
         for length in (1.0, 0.3, 0.1, 0.01):
             alpha = self.alpha * np.exp(length * step[: len(self.alpha)])

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,29 +145,25 @@ def _scaled_hessian(covariance: Array, mean: Array) -> Array:
     return hessian
 
 
-class Moments(Protocol):
-    """What the derivatives of the evidence follow from: a posterior, and the squares of its residuals."""
-
-    @property
-    def mean(self) -> Array:
-        """Posterior mean, (a, T)."""
-        ...
-
-    @property
-    def covariance(self) -> Array:
-        """Posterior covariance of one target."""
-        ...
-
-    @property
-    def residual_sumsq(self) -> float:
-        """Sum of squared residuals over all targets."""
-        ...
-
-
-def joint_newton(post: Moments, alpha: Array, beta: float, n: float, learn_noise: bool) -> tuple[Array, float]:
+def joint_newton(
+    mean: Array, covariance: Array, residual_sumsq: float, alpha: Array, beta: float, n: float, learn_noise: bool
+) -> tuple[Array, float]:
     r"""Newton's step in all :math:`\log\alpha_j`, and in :math:`\log\beta` (last) where the noise is learned.
 
     Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first.
+
+    Parameters
+    ----------
+    mean, covariance : ndarray of shape (a, T), (a, a)
+        Posterior of the weights.
+    residual_sumsq : float
+        Sum of squared residuals over all targets.
+    alpha, beta : ndarray of shape (a,), float
+        Precisions and inverse noise variance.
+    n : float
+        Number of observations.
+    learn_noise : bool
+        Whether the noise moves too.
 
     Returns
     -------
@@ -177,9 +172,9 @@ def joint_newton(post: Moments, alpha: Array, beta: float, n: float, learn_noise
     gain : float
         What the quadratic model promises.
     """
-    a, targets, root = len(alpha), post.mean.shape[1], np.sqrt(alpha)
-    covariance, mean = post.covariance * root * root[:, None], post.mean * root[:, None]
-    variance, squares, fit = covariance.diagonal(), sumsq(mean), beta * post.residual_sumsq
+    a, targets, root = len(alpha), mean.shape[1], np.sqrt(alpha)
+    covariance, mean = covariance * root * root[:, None], mean * root[:, None]
+    variance, squares, fit = covariance.diagonal(), sumsq(mean), beta * residual_sumsq
     gradient = np.empty(a + learn_noise)
     gradient[:a] = 0.5 * (targets - targets * variance - squares)
     hessian = np.empty((a + learn_noise, a + learn_noise))

@@ -347,7 +347,7 @@ class GaussianModel:
 
     def _newton(self, here: Posterior) -> Posterior | None:
         """One safeguarded Newton step in all log precisions and the log noise; None where none ascends."""
-        step, _ = joint_newton(here, here.alpha, here.beta, self.data.n, self.learn_noise)
+        step, _ = self._newton_step(here)
         limit = self._most_certain()
         for length in (1.0, 0.3, 0.1, 0.01):
             alpha = np.clip(here.alpha * np.exp(length * step[: len(here.alpha)]), *self._range())
@@ -357,10 +357,16 @@ class GaussianModel:
                 return new
         return None
 
+    def _newton_step(self, here: Posterior) -> tuple[Array, float]:
+        """Newton's step in all log precisions, and in the log noise where it is learned, and what it promises."""
+        return joint_newton(
+            here.mean, here.covariance, here.residual_sumsq, here.alpha, here.beta, self.data.n, self.learn_noise
+        )
+
     def _polished(self, here: Posterior) -> Posterior:
         """Near the maximum, steps whose gain is below rounding: the result then depends on the data alone."""
         for _ in range(_POLISH):
-            step, _ = joint_newton(here, here.alpha, here.beta, self.data.n, self.learn_noise)
+            step, _ = self._newton_step(here)
             if float(np.abs(step).max()) > _NEAR:
                 break
             beta = min(here.beta * float(np.exp(step[-1])), self._most_certain()) if self.learn_noise else here.beta
