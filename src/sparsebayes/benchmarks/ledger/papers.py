@@ -27,9 +27,9 @@ def paper_problems() -> list[Problem]:
         "friedman2": partial(_friedman, datasets.make_friedman2, 125.0),
         "friedman3": partial(_friedman, datasets.make_friedman3, 0.1),
         "boston": _boston,
-        "blocks": partial(_blocks, 0.0, ()),
-        "blocks_mixed": partial(_blocks, 0.0, (0.01, 0.02, 0.05, 0.1)),
-        "blocks_noisy": partial(_blocks, 1.0, ()),
+        "blocks": partial(_blocks, 0.0, 7.0, ()),
+        "blocks_mixed": partial(_blocks, 0.0, 7.0, (0.01, 0.02, 0.05, 0.1)),
+        "blocks_noisy": partial(_blocks, 0.5, None, ()),
         "spikes": partial(_spikes, 256, 1024, 40, 0.005, {}),
         "spikes_conservative": partial(_spikes, 256, 1024, 40, 0.005, _CONSERVATIVE),
         "spikes_large": partial(_spikes, 1000, 5000, 100, 0.005, {}),
@@ -85,10 +85,10 @@ def _boston(seed: int) -> Case:
     return Case(X, y, X_test, data.target[test], gamma=1.0 / X.shape[1])
 
 
-def _blocks(noise: float, widths: tuple[float, ...], seed: int) -> Case:
+def _blocks(noise: float, sd: float | None, widths: tuple[float, ...], seed: int) -> Case:
     """1,024 steps, alone or among Gaussians of several widths; without noise at the variance of the lecture."""
-    X, y, clean = datasets.make_blocks(1024, noise=noise, sd=7.0, return_clean=True, random_state=seed)
-    _, again = datasets.make_blocks(1024, noise=noise, sd=7.0, random_state=_APART + seed)
+    X, y, clean = datasets.make_blocks(1024, noise=noise, sd=sd, return_clean=True, random_state=seed)
+    _, again = datasets.make_blocks(1024, noise=noise, sd=sd, random_state=_APART + seed)
     basis: Basis = Heaviside()
     for width in widths:
         basis = basis + RBF(width)
