@@ -74,12 +74,14 @@ def keep_ledger(wanted: Wanted) -> None:
     console = Console(highlight=False, markup=False, width=None if progress.is_terminal else 160)
     if not wanted.page_alone:
         found = _measured(wanted, progress) if wanted.source is None else Record.load(wanted.source)
-        if earlier is None:
-            console.print(row_table(found.rows, f"the ledger, {found.title}"))
-        else:
-            found_changes = changes(earlier.rows, found.rows)
-            console.print(change_table(found_changes, f"{earlier.title} > {found.title}, the worst first"))
-            console.print("\n".join(conclusions(found_changes)))
+        known = set() if earlier is None else {row.key for row in earlier.rows}
+        new = [row for row in found.rows if row.key not in known]
+        if new:
+            console.print(row_table(new, f"the ledger, {found.title}"))
+        if earlier is not None:
+            pairs = changes(earlier.rows, found.rows)
+            console.print(change_table(pairs, f"{earlier.title} > {found.title}, the worst first"))
+            console.print("\n".join(conclusions(pairs)))
     if wanted.page is not None:
         write_atomically(wanted.page, render(read_records(wanted.records)).encode())
 
