@@ -287,7 +287,7 @@ def test_the_command(tmp_path, monkeypatch):
     first = call("bench", "ledger", "--only", "sinc", "--seeds", "0", "--record", "first.json", "--note", "a note")
     assert first.exit_code == 0, first.output
     assert "CONVERGED" in first.stdout
-    assert Record.load(tmp_path / "first.json").settings["seeds"] == [0]
+    assert Record.load(tmp_path / "first.json").note == "a note"
     second = call("bench", "ledger", "--only", "sinc", "--seeds", "0-1", "--against", "first.json")
     assert "1 rows in both" in second.stdout
     assert "+0.00 nats on average" in second.stdout
@@ -296,6 +296,20 @@ def test_the_command(tmp_path, monkeypatch):
     page = call("bench", "ledger", "--page", "ledger.md", "--records", ".")
     assert (page.exit_code, page.stdout) == (0, "")
     assert "| sinc | " in (tmp_path / "ledger.md").read_text()
+
+
+def test_a_record_is_gone_on_with(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = ("bench", "ledger", "--only", "sinc", "--seeds", "0-1", "--record", "r.json", "--resume")
+    settings = {"limit": 120.0, "options": {}, "seconds": "processor time of the fit, BLAS on one thread"}
+    begun = new_record([row(seed=0, evidence=-1234.5)], settings)
+    begun.save(tmp_path / "r.json")
+    assert call(*arguments).exit_code == 0
+    kept, measured = Record.load(tmp_path / "r.json").rows
+    assert kept == begun.rows[0]
+    assert measured == replace(measure("sinc", 1), seconds=measured.seconds)
+    assert "is of" in fail(*arguments, "--options", "gamma=0.5")
+    assert "--record" in fail("bench", "ledger", "--only", "sinc", "--resume")
 
 
 def test_wrong_requests_are_refused_before_anything_is_measured(tmp_path, monkeypatch):

@@ -12,7 +12,6 @@ from rich.console import Console
 from sparsebayes.atomic import check_target, write_atomically
 from sparsebayes.benchmarks.ledger.apart import Run
 from sparsebayes.benchmarks.ledger.compare import change_table, changes, conclusions
-from sparsebayes.benchmarks.ledger.measure import Row
 from sparsebayes.benchmarks.ledger.page import read_records, render
 from sparsebayes.benchmarks.ledger.problems import choose_problems, read_seeds
 from sparsebayes.benchmarks.ledger.record import Record, new_record
@@ -31,6 +30,7 @@ class Wanted:
     options: list[str]
     rivals: list[str]
     record: Path | None
+    resume: bool
     note: str
     against: Path | None
     source: Path | None
@@ -90,16 +90,25 @@ def _measured(wanted: Wanted, progress: Console) -> Record:
     """Measure, and keep the record row by row: a run that is interrupted leaves what it has."""
     run = wanted.run()
     settings = {
-        "seeds": run.seeds,
         "limit": run.limit,
         "options": dict(run.options),
-        "rivals": run.rivals,
         "seconds": "processor time of the fit, BLAS on one thread",
     }
-    rows: list[Row] = []
-    found = new_record(rows, settings, wanted.note)
-    for row in run.rows(progress.print):
-        rows.append(row)
+    found = new_record([], settings, wanted.note)
+    if wanted.resume:
+        found = _begun(wanted.record, found)
+    for row in run.rows(found.rows, progress.print):
+        found.rows.append(row)
         if wanted.record is not None:
             found.save(wanted.record)
     return found
+
+
+def _begun(path: Path | None, new: Record) -> Record:
+    """The record to go on with; rows of another program or other settings must not be mixed with new ones."""
+    if path is None:
+        raise ValueError("--resume goes on with a record: name it with --record")
+    begun = Record.load(path)
+    if (begun.version, begun.commit, begun.settings) != (new.version, new.commit, new.settings):
+        raise ValueError(f"{path} is of {begun.title} with {begun.settings}, not of {new.title} with {new.settings}")
+    return begun

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,13 @@ class Run:
     rivals: list[str] = field(default_factory=list)
     limit: float = 120.0
 
-    def rows(self, tell: Callable[[str], None] = lambda text: None) -> Iterable[Row]:
-        """Measure row after row, and hand out each as it comes."""
-        for problem in self.problems:
-            for seed in self.seeds:
-                for method in (OURS, *self.rivals):
-                    tell(f"{problem.name}, seed {seed}, {method} ...")
-                    yield measure_apart(problem.name, seed, method, self.options, self.limit)
+    def rows(self, known: Iterable[Row] = (), tell: Callable[[str], None] = lambda text: None) -> Iterable[Row]:
+        """Measure row after row, except those that are known, and hand out each as it comes."""
+        keys = {row.key for row in known}
+        for name, seed, method in product([p.name for p in self.problems], self.seeds, (OURS, *self.rivals)):
+            if (name, seed, method) not in keys:
+                tell(f"{name}, seed {seed}, {method} ...")
+                yield measure_apart(name, seed, method, self.options, self.limit)
 
 
 def measure_apart(

@@ -85,6 +85,9 @@ def ledger(
         list[str] | None, typer.Option("--rival", help="fastrvm, svr or gp beside.", show_default=False)
     ] = None,
     record: Annotated[Path | None, typer.Option("--record", help="JSON file to write.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep the rows that the record has, and measure the others.")
+    ] = False,
     note: Annotated[str, typer.Option("--note", help="What a reader of the record should know.")] = "",
     against: Annotated[Path | None, typer.Option("--against", help="Earlier record to compare with.")] = None,
     source: Annotated[
@@ -119,6 +122,7 @@ def ledger(
             options=options or [],
             rivals=rival or [],
             record=record,
+            resume=resume,
             note=note,
             against=against,
             source=source,
