@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -337,3 +338,9 @@ def test_problems_are_chosen():
     assert [problem.name for problem in choose(only=["sinc"])] == ["sinc"]
     assert "banana" in {problem.name for problem in choose(["papers"])}
     assert all({problem.name for problem in choose([kind])} for kind in KINDS)
+
+
+def test_the_page_of_the_documentation_is_that_of_the_records():
+    root = Path(__file__).parents[2]
+    made = render(read_records(root / "benchmarks" / "ledger"))
+    assert (root / "docs" / "ledger.md").read_text(encoding="utf-8") == made
