@@ -95,7 +95,11 @@ def _build() -> typer.Typer:
     )
     program.callback(help=_HELP)(_options)
     for module in pkgutil.iter_modules(commands.__path__):
-        program.command(module.name)(import_module(f"{commands.__name__}.{module.name}").command)
+        found = vars(import_module(f"{commands.__name__}.{module.name}"))
+        if "group" in found:
+            program.add_typer(found["group"], name=module.name)
+        else:
+            program.command(module.name)(found["command"])
     return program
 
 

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 
-def command(
+class _RowsByDefault(TyperGroup):
+    """What is no command of the group is a row, so that ``bench sinc`` needs no further word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the command in front that is meant where none is named."""
+        return super().parse_args(ctx, args if args and args[0] in self.commands else ["rows", *args])
+
+
+group = typer.Typer(cls=_RowsByDefault, rich_markup_mode=None)
+
+
+@group.callback(help="Measure the library beside its rivals; ``bench ledger``: beside itself, before a change.")
+def _options() -> None:
+    """Take no options of its own."""
+
+
+@group.command("rows")
+def rows_beside_rivals(
     rows: Annotated[
         list[str] | None, typer.Argument(metavar="[ROW]...", help="Rows to run; all by default.", show_default=False)
     ] = None,
@@ -29,6 +47,8 @@ def command(
 
     Contestants run in turn, so that all see the same machine; medians count. A rival that is not installed is reported
     as not run. All rows together take the better part of an hour.
+
+    ``sparsebayes bench ledger`` holds the search against its earlier states: see ``sparsebayes bench ledger --help``.
     """
     from rich.console import Console
 
@@ -46,3 +66,67 @@ def command(
         typer.echo(run.as_json(results))
     else:
         run.show(results, Console(highlight=False, markup=False, width=None if progress.is_terminal else 160))
+
+
+@group.command("ledger")
+def ledger(
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="regression, classification or papers; all by default.", show_default=False),
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Problems by name.", show_default=False)] = None,
+    seeds: Annotated[str, typer.Option("--seeds", help="Draws, such as 0-4 or 0,3.")] = "0-1",
+    limit: Annotated[float, typer.Option("--limit", min=1.0, help="Seconds of processor time of a fit.")] = 120.0,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--options", metavar="NAME=VALUE", help="Parameters of the estimators.", show_default=False),
+    ] = None,
+    rival: Annotated[
+        list[str] | None, typer.Option("--rival", help="fastrvm, svr or gp beside.", show_default=False)
+    ] = None,
+    record: Annotated[Path | None, typer.Option("--record", help="JSON file to write.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep the rows that the record has, and measure the others.")
+    ] = False,
+    note: Annotated[str, typer.Option("--note", help="What a reader of the record should know.")] = "",
+    against: Annotated[Path | None, typer.Option("--against", help="Earlier record to compare with.")] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="Take the rows from this record and measure nothing.")
+    ] = None,
+    page: Annotated[Path | None, typer.Option("--page", help="Page to make of all records.")] = None,
+    records: Annotated[Path, typer.Option("--records", help="Folder of the records of the page.")] = Path(
+        "benchmarks", "ledger"
+    ),
+) -> None:
+    """Measure the search on fixed problems, and hold it against an earlier record.
+
+    \b
+    Examples:
+      sparsebayes bench ledger --kind regression
+      sparsebayes bench ledger --only yacht --options gamma=ard --rival fastrvm
+      sparsebayes bench ledger --record benchmarks/ledger/0.2.json --note "one loop"
+      sparsebayes bench ledger --against benchmarks/ledger/0.1.json
+      sparsebayes bench ledger --page docs/ledger.md
+
+    Every fit runs in a process of its own, which is ended at its limit. Data that are not at hand are reported. The
+    whole takes the better part of an hour. A page alone is made without measuring.
+    """
+    from sparsebayes.cli.ledger import Wanted, keep_ledger
+
+    keep_ledger(
+        Wanted(
+            kinds=kind or [],
+            only=only or [],
+            seeds=seeds,
+            limit=limit,
+            options=options or [],
+            rivals=rival or [],
+            record=record,
+            resume=resume,
+            note=note,
+            against=against,
+            source=source,
+            page=page,
+            records=records,
+        )
+    )
