@@ -1,0 +1,148 @@
+"""The model that the loop climbs on, against dense algebra that shares no code with it."""
+
+import numpy as np
+import pytest
+
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference.folds import Folds
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.search.climb import climb
+from sparsebayes.inference.search.starts import Full, Held, Kick, Schedule, ascend
+
+
+def draw(seed, n=30, m=20, targets=1, weighted=False):
+    rng = np.random.default_rng(seed)
+    Phi = rng.normal(size=(n, m)) * np.exp(rng.normal(size=m))
+    t = Phi[:, :3] @ rng.normal(size=(3, targets)) + 0.3 * rng.normal(size=(n, targets))
+    weights = rng.integers(1, 4, n).astype(float) if weighted else np.ones(n)
+    return Phi, t, weights
+
+
+def posed(Phi, t, weights, cost=0.0):
+    eligible = np.ones(Phi.shape[1], dtype=bool)
+    return GaussianProblem(DenseDesign(Phi), t, weights, eligible, inclusion_cost=cost)
+
+
+def dense(Phi, t, weights, alpha, beta):
+    """Log evidence, and the inverse of the covariance of the targets; weights are copies of rows."""
+    rows = np.repeat(np.arange(len(t)), weights.astype(int))
+    Phi, t = Phi[rows], t[rows]
+    C = np.eye(len(t)) / beta + (Phi / alpha) @ Phi.T
+    inverse, (_, log_det) = np.linalg.inv(C), np.linalg.slogdet(2.0 * np.pi * C)
+    return -0.5 * (t.shape[1] * log_det + np.einsum("nt,nm,mt->", t, inverse, t)), inverse, rows
+
+
+cases = pytest.mark.parametrize(("targets", "weighted"), [(1, False), (1, True), (3, True)])
+
+
+@cases
+@pytest.mark.parametrize("seed", range(3))
+def test_evidence_mean_and_covariance(seed, targets, weighted):
+    Phi, t, weights = draw(seed, targets=targets, weighted=weighted)
+    alpha, beta, inside = np.array([0.3, 2.0, 0.05, 7.0]), 4.0, [1, 0, 7, 12]
+    model = GaussianModel.weighing(Gram(posed(Phi, t, weights)), inside, alpha, beta, True)
+    expected, _, rows = dense(Phi[:, inside], t, weights, alpha, beta)
+    assert model.evidence() == pytest.approx(expected, rel=1e-11)
+    columns = Phi[np.ix_(rows, inside)]
+    covariance = np.linalg.inv(np.diag(alpha) + beta * columns.T @ columns)
+    np.testing.assert_allclose(model.covariance, covariance, rtol=1e-9)
+    np.testing.assert_allclose(model.mean, beta * covariance @ columns.T @ t[rows], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.alpha, alpha, rtol=1e-12)
+    assert model.used == pytest.approx(np.sum(1.0 - alpha * np.diag(covariance)) / weights.sum())
+
+
+@cases
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("cost", [0.0, 1.5])
+def test_scores_are_what_additions_bring(seed, targets, weighted, cost):
+    Phi, t, weights = draw(seed, targets=targets, weighted=weighted)
+    alpha, beta, inside = np.array([0.3, 2.0]), 4.0, [1, 5]
+    model = GaussianModel.weighing(Gram(posed(Phi, t, weights, cost)), inside, alpha, beta, True)
+    scores, (before, _, _) = model.scores(), dense(Phi[:, inside], t, weights, alpha, beta)
+    norms = np.sqrt(weights @ Phi**2)
+    assert np.all(scores.gain[inside] == 0.0)
+    for m in np.flatnonzero(scores.gain > 0.0):
+        best = scores.alpha[m] * norms[m] ** 2
+
+        def gain(a, m=m):
+            after = dense(Phi[:, [*inside, m]], t, weights, np.append(alpha, a), beta)[0]
+            return after - before - cost
+
+        assert gain(best) == pytest.approx(scores.gain[m], abs=1e-7)
+        assert gain(best) >= max(gain(1.01 * best), gain(best / 1.01)) - 1e-10  # it is the best precision
+    for m in np.setdiff1d(np.flatnonzero(scores.gain == 0.0), inside):
+        assert max(dense(Phi[:, [*inside, m]], t, weights, np.append(alpha, a), beta)[0] for a in norms[m] ** 2 *
+                   np.geomspace(1e-3, 1e3, 13)) - before <= cost + 1e-9  # fmt: skip
+
+
+def test_overlaps_are_cosines_in_the_metric_of_the_scores():
+    Phi, t, weights = draw(5)
+    alpha, beta, inside, pool = np.array([0.3, 2.0]), 4.0, [1, 5], np.array([0, 2, 9, 11])
+    model = GaussianModel.weighing(Gram(posed(Phi, t, weights)), inside, alpha, beta, True)
+    _, inverse, _ = dense(Phi[:, inside], t, weights, alpha, beta)
+    products = Phi[:, pool].T @ inverse @ Phi[:, pool]
+    scale = np.sqrt(np.diag(products))
+    np.testing.assert_allclose(model.overlaps(pool), np.abs(products) / np.outer(scale, scale), rtol=1e-9)
+
+
+@cases
+@pytest.mark.parametrize("learn", [True, False])
+def test_settled_is_a_maximum_in_all_precisions_and_the_noise(targets, weighted, learn):
+    Phi, t, weights = draw(7, targets=targets, weighted=weighted)
+    begun = GaussianModel.weighing(Gram(posed(Phi, t, weights)), [0, 1, 2, 6], np.ones(4), 1.0, learn)
+    model = begun.settled(1e-9)
+    columns = Phi[:, model.indices]
+    level = dense(columns, t, weights, model.alpha, model.beta)[0]
+    assert model.evidence() == pytest.approx(level, rel=1e-10)
+    for j in range(model.size):
+        for factor in (0.95, 1.05):
+            alpha = model.alpha.copy()
+            alpha[j] *= factor
+            assert dense(columns, t, weights, alpha, model.beta)[0] < level
+    for factor in (0.95, 1.05):
+        there = dense(columns, t, weights, model.alpha, factor * model.beta)[0]
+        assert there < level if learn else model.beta == 1.0
+
+
+@pytest.mark.parametrize("policy", [Schedule(), Held(0.01), Full()])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_climb_never_falls_and_ends_where_nothing_can_be_added(policy, seed):
+    Phi, t, weights = draw(seed, 40, 60)
+    levels = []
+    model = ascend(policy, Gram(posed(Phi, t, weights)), None, accepted=lambda a, b: levels.append((a, b)))
+    assert all(after.objective >= before.objective for before, after in levels)
+    final = climb(model, 1e-3)
+    level = dense(Phi[:, final.indices], t, weights, final.alpha, final.beta)[0]
+    for m in np.setdiff1d(np.arange(60), final.indices):
+        columns, norm = Phi[:, [*final.indices, m]], Phi[:, m] @ Phi[:, m]
+        gains = [
+            dense(columns, t, weights, np.append(final.alpha, a), final.beta)[0] - level
+            for a in norm * final.beta * np.geomspace(1e-4, 1e2, 25)
+        ]
+        assert max(gains) < 1e-2
+    kicked = ascend(Kick(4.0), final.data, final)
+    assert kicked.learn_noise
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_folds_do_not_depend_on_order_and_take_weights_for_copies(seed):
+    Phi, t, weights = draw(seed, 40, 15, weighted=True)
+    densities = Folds(posed(Phi, t, weights))
+    order = np.random.default_rng(seed).permutation(40)
+    shuffled = Folds(posed(Phi[order], t[order], weights[order]))
+    rows = np.repeat(np.arange(40), weights.astype(int))
+    copied = Folds(posed(Phi[rows], t[rows], np.ones(len(rows))))
+    for beta in (2.0, 10.0):
+        mine = np.sort(densities.densities(beta, 10))
+        np.testing.assert_allclose(np.sort(shuffled.densities(beta, 10)), mine, rtol=1e-8)
+        np.testing.assert_allclose(np.unique(copied.densities(beta, 10).round(6)), np.unique(mine.round(6)))
+    assert densities.prefer(10.0, 2.0, 10) == shuffled.prefer(10.0, 2.0, 10) == copied.prefer(10.0, 2.0, 10)
+
+
+def test_folds_see_a_collapse():
+    rng = np.random.default_rng(0)
+    Phi = rng.normal(size=(50, 100))
+    t = Phi[:, :5] @ np.full(5, 2.0) + 0.5 * rng.normal(size=50)
+    judge = Folds(posed(Phi, t[:, None], np.ones(50)))
+    assert judge.prefer(1.0 / 0.25, 1e8, 50)
