@@ -10,7 +10,7 @@ from sparsebayes.basis import Bias, LinearSpline
 
 SOLVERS = ("sequential", "mackay", "em", "variational")
 NATS = 3.0
-# The search commits to one broad spline and explains the rest as noise: 70 nats below solver="mackay".
+# The search keeps two splines and takes the rest for noise: 70 nats below solver="mackay".
 LOST = {0}
 
 
@@ -25,7 +25,7 @@ def evidences(seed):
 @pytest.mark.parametrize(
     "seed",
     [
-        pytest.param(seed, marks=pytest.mark.xfail(strict=True, reason="a local maximum of one function"))
+        pytest.param(seed, marks=pytest.mark.xfail(strict=True, reason="a local maximum with two splines"))
         if seed in LOST
         else seed
         for seed in range(30)
