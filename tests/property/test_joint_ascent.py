@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from exploring import examples, seeds
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from solver_cases import KINDS, dictionary, tolerance
@@ -17,17 +18,7 @@ from sparsebayes.inference.run import run
 from sparsebayes.inference.settings import Settings
 from sparsebayes.inference.status import Status
 
-# Derandomised: a failure here is to be looked at, not to come and go.
-many = settings(
-    max_examples=50,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=(Phase.explicit, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-)
-few = settings(many, max_examples=15)
-seeds = st.integers(0, 10_000)
+many, few = examples(50), examples(15)
 SOLVERS = (MacKay, EM, Variational)
 makers = st.sampled_from(SOLVERS)
 priors = st.sampled_from([0.0, 1e-4, 1.0])

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from exploring import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from solver_cases import (
     Ascent,
@@ -118,7 +119,7 @@ def test_copies_are_never_both_in_the_model(problem):
 
 
 @given(problem=problems(), solver=solvers)
-@settings(many, max_examples=100)
+@examples(100)
 def test_no_single_move_gains_more_than_tol(problem, solver):
     """The certificate, by brute force: delete, add or change any one function of the final model."""
     X, y, noise = problem
