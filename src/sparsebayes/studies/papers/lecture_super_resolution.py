@@ -53,7 +53,7 @@ def run(quick: bool) -> Outcome:
     why = "the lecture shows pictures only"
     hard = f"{why}; where the views are hardly blurred, the registration can go astray"
     figures = [
-        Row("PSNR, dB", theirs + 3.0, ours, HIGHER, why=why, source="bicubic + 3 dB", reduced=reduced),
+        Row("PSNR, dB", theirs + 3.0, ours, HIGHER, why=hard, source="bicubic + 3 dB", reduced=reduced),
         Row(
             "registration, error in small pixels", 0.1, wrong, LOWER, why=hard, source="asked for here", reduced=reduced
         ),
