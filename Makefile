@@ -29,7 +29,9 @@ bench: $(VENV)/.installed-files
 bench-quick: $(VENV)/.installed-files
 	$(BIN)/sparsebayes bench --quick
 
-# Every study, quickly, and the page of them; the whole, without --quick, takes hours.
+# Every study, quickly, and the page of them; the whole, without --quick, takes hours. Data sets that are not bundled are
+# taken from SPARSEBAYES_DATA, or from a folder beside the checkout where there is one.
+reproduction: export SPARSEBAYES_DATA := $(or $(SPARSEBAYES_DATA),$(abspath $(wildcard ../shared/data)))
 reproduction: $(VENV)/.installed-test
 	$(BIN)/sparsebayes reproduce all --quick --out reproduction --page docs/reproduction.md
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from exploring import seeds
 from hypothesis import given
 from hypothesis import strategies as st
 from invariance_cases import (
@@ -20,7 +21,6 @@ from invariance_cases import (
     regression,
     same_predictions,
     scales,
-    seeds,
 )
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from exploring import seeds
 from hypothesis import given
-from invariance_cases import LINEAR_CLASSES, classification, classifiers, few, fewer, of_rows, same_classes, seeds
+from invariance_cases import LINEAR_CLASSES, classification, classifiers, few, fewer, of_rows, same_classes
 from sklearn.base import clone
 
 from sparsebayes import SparseBayesClassifier

@@ -1,10 +1,11 @@
 """Classification on random small problems: it ascends to Laplace's evidence."""
 
 import numpy as np
-from hypothesis import given, settings
+from exploring import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
-from solver_cases import KINDS, Long, cholesky, dictionary, few, full, many, seeds, solvers, tolerance
+from solver_cases import KINDS, Long, cholesky, dictionary, few, full, seeds, solvers, tolerance
 
 from sparsebayes import Sequential, SparseBayesClassifier
 
@@ -59,7 +60,7 @@ def labelled(draw):
 
 
 @given(problem=labelled(), solver=solvers, fit_intercept=st.booleans())
-@settings(many, max_examples=60)
+@examples(60)
 def test_two_classes_ascend_to_a_laplace_evidence(problem, solver, fit_intercept):
     X, y = problem
     Phi = full(X, fit_intercept)

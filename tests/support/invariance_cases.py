@@ -2,23 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from exploring import examples
 from hypothesis import strategies as st
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF, Bias, Linear
 
-# Derandomised: a failure here is to be looked at, not to come and go.
-few = settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=(Phase.explicit, Phase.generate),  # a smaller seed is no smaller problem
-    suppress_health_check=list(HealthCheck),
-)
-fewer = settings(few, max_examples=4)
-seeds = st.integers(0, 10_000)
+few, fewer = examples(20), examples(10)
 scales = st.sampled_from([1e6, 1e-6])
 
 LINEAR = SparseBayesRegressor()

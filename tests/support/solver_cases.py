@@ -2,22 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from exploring import examples, seeds
 from hypothesis import strategies as st
 
 from sparsebayes.inference.sequential import INITIALISATIONS, SELECTIONS
 
-# Derandomised: a failure here is to be looked at, not to come and go.
-many = settings(
-    max_examples=120,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=(Phase.explicit, Phase.generate),  # a smaller seed is no smaller problem
-    suppress_health_check=list(HealthCheck),
-)
-few = settings(many, max_examples=20)
-seeds = st.integers(0, 10_000)
+many, few = examples(120), examples(20)
 Long = np.longdouble
 
 

@@ -10,8 +10,21 @@ from commands import call, fail, succeed
 import sparsebayes.studies.registry as registry
 from sparsebayes.cli import reproducing
 from sparsebayes.datasets import DatasetNotFoundError
-from sparsebayes.studies.framework import BESIDE, EQUAL, HIGHER, LOWER, Outcome, Row, Study, Verdict
+from sparsebayes.studies.framework import (
+    BESIDE,
+    EQUAL,
+    HIGHER,
+    LOWER,
+    Outcome,
+    Row,
+    Study,
+    Verdict,
+    of_mean_count,
+    of_rate,
+    of_squares,
+)
 from sparsebayes.studies.old_rvm import fit_old_rvm
+from sparsebayes.studies.page import UNEXPLAINED, title
 from sparsebayes.studies.reproduction import as_json, record, run_study
 
 
@@ -30,7 +43,11 @@ def fine(quick):
 
 
 def worse(quick):
-    return Outcome([Row("error", 1.0, 2.0, LOWER, 0.5, "a half", "it | is so")], {"x": [1.0]})
+    rows = [
+        Row("error", 1.0, 2.0, LOWER, 0.5, "a half", "it | is so", settings="initial=10"),
+        Row("vectors", 1.0, 3.0),
+    ]
+    return Outcome(rows, {"x": [1.0]})
 
 
 def without_data(quick):
@@ -86,6 +103,77 @@ class TestVerdicts:
         assert not Outcome([Row("a", 1.0, 1.5)]).acceptable
         assert not Outcome(failed="x").acceptable
         assert Outcome(skipped="x").acceptable
+
+
+class TestTolerances:
+    """None of them sees a figure of ours; each is what simulation says it is."""
+
+    def test_of_a_rate(self):
+        rng = np.random.default_rng(0)
+        drawn = 100.0 * rng.binomial(1000, 0.1, 20_000) / 1000
+        assert of_rate(10.0, 1000)[0] == pytest.approx(2.0 * np.std(drawn), rel=0.02)
+        assert of_rate(10.0, 1000, errors=1.0)[0] == pytest.approx(np.std(drawn), rel=0.02)
+
+    def test_of_squares(self):
+        rng = np.random.default_rng(0)
+        errors = rng.chisquare(8, (20_000, 5)) / 8
+        assert of_squares(3.0, 8, 5)[0] == pytest.approx(2.0 * 3.0 * np.std(np.mean(errors, axis=1)), rel=0.02)
+        assert of_squares(3.0, 8)[0] == pytest.approx(3.0 * np.std(errors), rel=0.02)
+        roots = np.sqrt(rng.chisquare(200, 20_000) / 200)
+        assert of_squares(3.0, 200, root=True)[0] == pytest.approx(3.0 * np.std(roots), rel=0.02)
+
+    def test_more_draws_allow_less(self):
+        assert of_squares(1.0, 8, 100)[0] < of_squares(1.0, 8, 10)[0]
+        assert of_mean_count(40.0)[0] == pytest.approx(2.0)
+
+
+class TestLikeWithLike:
+    def test_a_mean_over_some_sets_is_held_against_the_papers_over_the_same(self):
+        from sparsebayes.studies.papers import tipping_classification as table
+
+        found = {"error": 20.0, "vectors": 5.0, "svm_error": 25.0, "svm_vectors": 50.0, "noise": 2.0}
+        rows = table._means({"pima_ripley": found}, quick=True)
+        judged = [row for row in rows if row.verdict is not Verdict.BESIDE]
+        assert [row.paper for row in judged] == pytest.approx([19.6 / 20.1, 4.0 / 109.0])
+        assert [row.ours for row in judged] == pytest.approx([20.0 / 25.0, 5.0 / 50.0])
+        assert "1 of 8 sets" in judged[0].quantity
+        assert [row.ours for row in rows if row.verdict is Verdict.BESIDE] == pytest.approx([20.0 / 20.1, 5.0 / 109.0])
+
+    def test_a_draw_that_fails_makes_no_row_better(self):
+        from sparsebayes.studies.papers import tipping_regression as table
+
+        def rows(errors):
+            draws = np.column_stack([errors, np.full(len(errors), 5.0)])
+            svm = np.tile([1.0, 50.0], (len(errors), 1))
+            found = {name: {"cross-validation": draws, "evidence": draws, "SVM": svm} for name in table.RVM}
+            return table._means(found, "evidence", "", quick=True)
+
+        good, bad = rows(np.ones(3)), rows(np.array([1.0, 1.0, 50.0]))
+        assert good[0].tolerance == bad[0].tolerance
+        assert bad[0].verdict is Verdict.WORSE
+
+    def test_one_width_for_one_set(self):
+        from sparsebayes.studies.papers import dsouza_figure3, dsouza_tables
+
+        assert dsouza_figure3.choose_width is dsouza_tables.choose_width
+
+    def test_the_header_of_jpeg_is_found(self):
+        pytest.importorskip("PIL")
+        import io
+
+        from PIL import Image
+
+        from sparsebayes.studies.images import jpeg, jpeg_header
+
+        image = np.random.default_rng(0).integers(0, 256, (64, 64)).astype(np.uint8)
+        file = io.BytesIO()
+        Image.fromarray(image).save(file, "JPEG", quality=50, optimize=True)
+        content = file.getvalue()
+        header = jpeg_header(content)
+        assert content[header - 10 : header - 8] == b"\xff\xda"  # a grey picture's start of scan has ten bytes
+        assert 100 < header < 1000
+        # What is not counted buys quality.
+        assert jpeg(image, 1500, header=False) > jpeg(image, 1500)
 
 
 class TestList:
@@ -152,10 +240,29 @@ class TestCommand:
             "tolerance 0.5: a half",
             "**Not run**",
             "quick",
+            "with initial=10",
         ):
             assert words in page
         assert Path("images/page/fine.png").exists()
         assert "![A line.](images/page/fine.png)" in page
+
+    def test_the_page_shows_what_is_worse_with_its_reason(self, made_up):
+        call("reproduce", "all", "--quick", "--out", "out")
+        succeed("reproduce", "--page", "page.md", "--out", "out")
+        page = Path("page.md").read_text(encoding="utf-8")
+        section = page.split("## What is worse")[1].split("\n## ")[0]
+        for words in ("| error | 1 | 2 | it \\| is so |", f"| vectors | 1 | 3 | {UNEXPLAINED} |", "ZeroDivisionError"):
+            assert words in section
+        assert "0.9" not in section
+
+    def test_headings_are_figures_of_papers_and_links_find_them(self, made_up, monkeypatch):
+        found = {"paper": "Tipping & Faul 2003", "what": "Fig. 1"}
+        assert title(found) == "Tipping & Faul 2003, Fig. 1"
+        call("reproduce", "fine", "--out", "out")
+        succeed("reproduce", "--page", "page.md", "--out", "out")
+        page = Path("page.md").read_text(encoding="utf-8")
+        assert "\n## A paper, Fig. 0\n" in page
+        assert "[A paper, Fig. 0](#a-paper-fig-0)" in page
 
     def test_a_page_of_nothing_is_refused(self):
         assert "has no study's JSON" in fail("reproduce", "--page", "page.md", "--out", "nowhere")

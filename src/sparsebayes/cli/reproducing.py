@@ -14,7 +14,7 @@ from rich.table import Table
 from sparsebayes.atomic import check_target
 from sparsebayes.cli.exits import NOT_REPRODUCED
 from sparsebayes.studies.framework import Outcome, Study, Verdict
-from sparsebayes.studies.page import figure_text, write_page
+from sparsebayes.studies.page import UNEXPLAINED, figure_text, write_page
 from sparsebayes.studies.registry import all_studies, choose
 from sparsebayes.studies.reproduction import as_json as text_of
 from sparsebayes.studies.reproduction import record, run_study, write
@@ -91,7 +91,9 @@ def show(study: Study, outcome: Outcome, quick: bool, trouble: str = "") -> None
         table.add_column(heading, overflow="fold", justify="right" if heading in ("paper", "ours") else "left")
     for row in outcome.rows:
         found = row.as_dict()
-        remarks = "; ".join(part for part in (row.difference, row.reduced, row.why) if part)
+        settings = f"with {row.settings}" if row.settings else ""
+        why = row.why or (UNEXPLAINED if row.verdict is Verdict.WORSE else "")
+        remarks = "; ".join(part for part in (row.difference, row.reduced, settings, why) if part)
         style = _STYLES.get(row.verdict, "")
         paper = figure_text(found["paper"]) + ("" if row.source == "paper" else f" ({row.source})")
         table.add_row(row.quantity, paper, figure_text(found["ours"]), str(row.verdict), remarks, style=style)

@@ -26,7 +26,7 @@ SETTINGS = """
         A solver object carries its own settings, which win over the estimator's.
     support : {"evidence", "conservative"}
         What a function must show to be kept: that it raises the evidence, q² > s (the papers' rule), or that
-        q²/s > 2 log M, so that fewer than one irrelevant function of M is expected to be kept.
+        q²/s > 2 log M, which at the true noise fewer than one irrelevant function of M is expected to pass.
     likelihood : {"gaussian", "outliers", "student-t", "poisson"}
         Distribution of the targets (regression): Gaussian noise; the same with a share of outliers anywhere in the
         range of the targets, or Student's t, both of which weigh the rows; or counts.

@@ -39,7 +39,8 @@ class SupportReport:
     threshold : float
         Smallest signal-to-noise ratio with which a function stayed.
     expected_false : float
-        Expected number of irrelevant functions above the threshold, at the true noise.
+        Expected number of irrelevant functions above the threshold, if all candidates were irrelevant, at one given
+        model with the true noise.  A search sees many models, and a learned noise comes out low: it can keep more.
     """
 
     output: tuple[Any, ...]
@@ -73,8 +74,8 @@ class SupportReport:
         widths = [max(len(title), *(len(row[k]) for row in cells), 0) for k, title in enumerate(titles)]
         lines = [_line(titles, widths), *(_line(row, widths) for row in cells)]
         lines.append(
-            f"{len(self)} functions kept with q2/s above {self.threshold:.3g}; expected number of irrelevant ones "
-            f"among all candidates above it: {self.expected_false:.3g}"
+            f"{len(self)} functions kept with q2/s above {self.threshold:.3g}; at one given model with the true noise, "
+            f"{self.expected_false:.3g} of as many irrelevant candidates would exceed it"
         )
         return "\n".join(lines)
 

@@ -6,8 +6,8 @@ exceed 1, which a third of all irrelevant functions do.  The conservative rule a
 
 .. math:: q_m^2/s_m > 2\log M ,
 
-so that at most :math:`M\,P(\chi_1^2 > 2\log M) \le (\pi\log M)^{-1/2}` of M irrelevant functions are expected to enter
-at any one model.
+so that at most :math:`M\,P(\chi_1^2 > 2\log M) \le (\pi\log M)^{-1/2}` of M irrelevant functions are expected above
+it, at any one model that was fixed beforehand.
 
 As an objective: a function at its best precision brings :math:`\tfrac12(r-1-\log r)` nats with :math:`r = q^2/s`.  A
 prior on the support that charges every function just that much at the threshold makes the rule a maximisation like any

@@ -1,7 +1,8 @@
 """Learning the dictionary: the problems of docs/dictionary.md, measured.
 
 Run ``python -m sparsebayes.studies.dictionary_learning [NAME ...] [--draws N]``; the names are those of ``STUDIES``.
-Times are of the processor, on one thread.  Boston needs ``SPARSEBAYES_DATA``.
+Times are of the processor, on one thread; errors and vectors of the table are divided by those of the paper's support
+vector machine.
 """
 
 from __future__ import annotations

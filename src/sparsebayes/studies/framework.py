@@ -1,7 +1,10 @@
 """What a study of a paper's table or figure is, and how its figures are judged.
 
-A row compares one of our figures with the paper's.  Its tolerance is absolute, and is stated with its reason; it only
-separates "worse within tolerance" from "worse", and never makes a worse figure look equal.
+A row compares one of our figures with the paper's: the same quantity, of the same problems, at the same size; what is
+not so stands beside and is not judged.  Its tolerance is absolute and stated with its reason; it only separates "worse
+within tolerance" from "worse", and never makes a worse figure look equal.  It follows from the paper's figure and from
+how much was measured, or was fixed beforehand.  It never follows from our own figures: a method that fails now and then
+has a wide spread, and would be forgiven for it.
 """
 
 from __future__ import annotations
@@ -11,8 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
-
-import numpy as np
 
 
 class Verdict(StrEnum):
@@ -65,6 +66,8 @@ class Row:
         Whose figure stands in ``paper`` where the paper prints none, such as a rival on the same data.
     reduced : str
         What a quick run measured it on, where that is less than the paper did.
+    settings : str
+        Settings of ours that are not the defaults.
     """
 
     quantity: str
@@ -76,6 +79,7 @@ class Row:
     why: str = ""
     source: str = "paper"
     reduced: str = ""
+    settings: str = ""
 
     @property
     def gap(self) -> float:
@@ -129,6 +133,7 @@ class Row:
             "difference": self.difference,
             "why": self.why,
             "reduced": self.reduced,
+            "settings": self.settings,
         }
 
 
@@ -215,7 +220,39 @@ TIPPING = "Tipping 2001"
 DSOUZA = "D'Souza, Vijayakumar & Schaal 2004"
 
 
-def standard_error(values: Any) -> float:
-    """Of the mean of these values; zero for a single one."""
-    values = np.asarray(values, dtype=np.float64)
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+Tolerance = tuple[float, str]
+
+
+def of_rate(percent: float, tested: int, errors: float = 2.0) -> Tolerance:
+    """Standard errors of an error rate, in %, of the paper's size on so many test rows."""
+    rate = percent / 100.0
+    named = "two standard errors" if errors == 2.0 else "one standard error"
+    return (
+        errors * 100.0 * math.sqrt(rate * (1.0 - rate) / tested),
+        f"{named} of the paper's rate on {tested} test rows",
+    )
+
+
+def of_squares(paper: float, degrees: float, draws: int = 1, *, root: bool = False) -> Tolerance:
+    r"""Two standard errors of a mean square, or its root, of the paper's size with so many degrees of freedom.
+
+    Least squares on k known functions errs by :math:`\sigma^2\chi_k^2/N`, whose relative standard deviation is
+    :math:`\sqrt{2/k}`; that of a mean square of n independent residuals is :math:`\sqrt{2/n}`.  A root has half of it.
+    A single draw is allowed one standard deviation, since the paper's is a single one, too.
+    """
+    relative = math.sqrt(2.0 / (degrees * draws)) * (0.5 if root else 1.0)
+    if draws == 1:
+        return paper * relative, f"one standard deviation of least squares with {degrees:g} degrees of freedom"
+    return (
+        2.0 * paper * relative,
+        f"two standard errors of least squares with {degrees:g} degrees of freedom, {draws} draws",
+    )
+
+
+def of_mean_count(paper: float) -> Tolerance:
+    """A fixed share of a mean number of vectors."""
+    return 0.05 * paper, "5 % of the paper's"
+
+
+ONE_FUNCTION: Tolerance = (1.0, "one function")
+COMPARABLE: Tolerance = (0.02, "2 %: what is called comparable here")

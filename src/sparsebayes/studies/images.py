@@ -31,15 +31,26 @@ _KEPT = 300
 _NOISE = 0.01
 
 
-def jpeg(image: NDArray[np.uint8], n_bytes: int) -> float:
-    """PSNR of JPEG at this file size, interpolated between the qualities on both sides of it."""
+def jpeg(image: NDArray[np.uint8], n_bytes: int, *, header: bool = True) -> float:
+    """PSNR of JPEG at this file size, interpolated between the qualities on both sides of it.
+
+    Without ``header`` only what follows the header (tables and sizes, some hundred bytes) counts as its size.
+    """
     sizes, quality = [], []
     for level in range(2, 96):
         file = io.BytesIO()
         Image.fromarray(image).save(file, "JPEG", quality=level, optimize=True)
-        sizes.append(file.tell())
+        sizes.append(file.tell() - (0 if header else jpeg_header(file.getvalue())))
         quality.append(psnr(np.asarray(Image.open(file)), image))
     return float(np.interp(np.log(n_bytes), np.log(np.maximum.accumulate(sizes)), quality))
+
+
+def jpeg_header(content: bytes) -> int:
+    """Bytes before the coded picture: all segments up to and including the start of scan."""
+    place = 2  # after the start of the image
+    while content[place + 1] != 0xDA:
+        place += 2 + int.from_bytes(content[place + 2 : place + 4], "big")
+    return place + 2 + int.from_bytes(content[place + 2 : place + 4], "big")
 
 
 def study_compression(pictures: Pictures, jobs: int) -> None:

@@ -12,6 +12,7 @@ from sklearn.svm import SVR
 from sparsebayes import RVR, datasets
 from sparsebayes.studies.drawing import fit_panel
 from sparsebayes.studies.framework import BESIDE, BO, LOWER, Outcome, Row, Study
+from sparsebayes.studies.subset_table import OPEN
 
 _SEED = 0
 _DRAWS = 21
@@ -30,36 +31,44 @@ def fit(seed: int) -> tuple[RVR, Any, float]:
 
 
 def run(quick: bool) -> Outcome:
-    """The first draw, as the paper shows one; the median of several stands beside."""
-    errors = [fit(_SEED + k)[2] for k in range(_DRAWS)]
+    """Means over draws, held against those that Table 1 prints; the picture is of the first draw."""
+    found = [fit(_SEED + k) for k in range(_DRAWS)]
+    model, mean, error = found[0]
     X, y = datasets.make_sinc(100, noise=0.1, random_state=_SEED)
     grid, clean = datasets.make_sinc(1000, noise=0.0)
-    model, mean, error = fit(_SEED)
     search = GridSearchCV(
         SVR().set_params(gamma=_GAMMA), {"C": [0.5, 1.0, 2.0, 4.0], "epsilon": [0.05, 0.1, 0.2]}, cv=_FOLDS
     ).fit(X, y)
     svm, other = search.best_estimator_, search.predict(grid)
+    root, allowed = float(np.sqrt(_DRAWS)), f"two standard errors of {_DRAWS} draws by the paper's own spread"
+    given = 'solver="subset", fit_intercept=False, gamma=1/16'
     rows = [
         Row(
-            "vectors of SBLA",
+            f"vectors of SBLA, mean of {_DRAWS} draws",
             13.99,
-            len(model.relevance_),
+            float(np.mean([len(one[0].relevance_) for one in found])),
             LOWER,
-            2.0 * 1.93,
-            "two of the paper's standard deviations of a draw",
-            "one draw, beside the mean of Table 1",
+            2.0 * 1.93 / root,
+            allowed,
+            OPEN,
+            source="Table 1",
+            settings=given,
         ),
         Row(
-            "mean squared error of SBLA",
+            f"mean squared error of SBLA, mean of {_DRAWS} draws",
             0.89e-3,
-            error,
+            float(np.mean([one[2] for one in found])),
             LOWER,
-            2.0 * 0.41e-3,
-            "two of the paper's standard deviations of a draw",
+            2.0 * 0.41e-3 / root,
+            allowed,
+            OPEN,
+            source="Table 1",
+            settings=given,
         ),
-        Row(f"mean squared error, median of {_DRAWS} draws", 0.89e-3, float(np.median(errors)), BESIDE),
-        Row("vectors of the SVM", 35.03, len(svm.support_), BESIDE),
-        Row("mean squared error of the SVM", 1.24e-3, float(np.mean((other - clean) ** 2)), BESIDE),
+        Row("vectors of SBLA, the draw shown", None, len(model.relevance_), BESIDE, settings=given),
+        Row("mean squared error of SBLA, the draw shown", None, error, BESIDE, settings=given),
+        Row("vectors of the SVM, the draw shown", None, len(svm.support_), BESIDE),
+        Row("mean squared error of the SVM, the draw shown", None, float(np.mean((other - clean) ** 2)), BESIDE),
     ]
     shared = {"x": X[:, 0], "y": y, "grid": grid[:, 0], "truth": clean}
     ours = shared | {"mean": mean, "at": model.relevance_}

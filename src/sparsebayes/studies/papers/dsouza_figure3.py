@@ -8,12 +8,23 @@ from typing import Any
 import numpy as np
 
 from sparsebayes import RVR, datasets
+from sparsebayes.studies.backfitting_tables import choose_width
 from sparsebayes.studies.drawing import fit_panel
-from sparsebayes.studies.framework import BESIDE, DSOUZA, LOWER, Outcome, Row, Study, standard_error
+from sparsebayes.studies.framework import (
+    BESIDE,
+    COMPARABLE,
+    DSOUZA,
+    LOWER,
+    Outcome,
+    Row,
+    Study,
+    of_mean_count,
+    of_squares,
+)
 
 _SEED = 0
-_GAMMA = 0.07
 _DRAWS = 21
+_MORE = "the paper's width is not printed; ours is the best by cross-validation, at a smaller error with more vectors"
 _SOLVERS = {"bRVM": "backfitting", "RVM": "mackay"}
 
 
@@ -21,7 +32,7 @@ def fit(seed: int, solver: str) -> tuple[RVR, float]:
     """A model, and its error on 1000 noise-free points over the variance of the function."""
     X, y = datasets.make_sinc(100, noise=0.1, random_state=seed)
     grid, clean = datasets.make_sinc(1000, noise=0.0)
-    model = RVR(gamma=_GAMMA, solver=solver).fit(X, y)
+    model = RVR(gamma=choose_width("sinc"), solver=solver).fit(X, y)
     return model, float(np.mean((np.asarray(model.predict(grid)) - clean) ** 2) / np.var(clean))
 
 
@@ -38,24 +49,40 @@ def run(quick: bool) -> Outcome:
         | {"mean": found[seed][0].predict(grid), "at": found[seed][0].relevance_}
         for name, found in fits.items()
     }
-    rows = [_compare("normalised error", 0.0130, 0.0132, errors), _compare("vectors", 4.8, 6.7, kept)]
-    rows.append(Row("normalised error of the bRVM", 0.0130, float(np.mean(errors["bRVM"])), LOWER))
-    rows.append(Row("vectors of the bRVM", 4.8, float(np.mean(kept["bRVM"])), BESIDE, why="judged in dsouza-tables"))
+    given = f'solver="backfitting", gamma={choose_width("sinc"):g} by cross-validation'
+    ratios = {name: float(np.mean(found["bRVM"]) / np.mean(found["RVM"])) for name, found in _both(errors, kept)}
+    beside = 'the RVM beside is solver="mackay", which ends at lower errors than the paper\'s RVM'
+    rows = [
+        Row(
+            "normalised error, bRVM / RVM", 0.0130 / 0.0132, ratios["error"], LOWER, *COMPARABLE, beside, settings=given
+        ),
+        Row(
+            "vectors, bRVM / RVM", 4.8 / 6.7, ratios["vectors"], LOWER, *of_mean_count(4.8 / 6.7), _MORE, settings=given
+        ),
+        Row(
+            "normalised error of the bRVM",
+            0.0130,
+            float(np.mean(errors["bRVM"])),
+            LOWER,
+            *of_squares(0.0130, 4.8, _DRAWS),
+            settings=given,
+        ),
+        Row(
+            "vectors of the bRVM",
+            4.8,
+            float(np.mean(kept["bRVM"])),
+            BESIDE,
+            why="judged with Tables 2 to 4, on more draws",
+            settings=given,
+        ),
+        Row("normalised error of the RVM", 0.0132, float(np.mean(errors["RVM"])), BESIDE, settings='solver="mackay"'),
+        Row("vectors of the RVM", 6.7, float(np.mean(kept["RVM"])), BESIDE, settings='solver="mackay"'),
+    ]
     return Outcome(rows, data)
 
 
-def _compare(what: str, brvm: float, rvm: float, found: dict[str, np.ndarray]) -> Row:
-    base = float(np.mean(found["RVM"]))
-    ratios = 1.0 + (found["bRVM"] - found["RVM"]) / base
-    return Row(
-        f"{what}, bRVM / RVM",
-        brvm / rvm,
-        float(np.mean(ratios)),
-        LOWER,
-        2.0 * standard_error(ratios),
-        f"two standard errors of {_DRAWS} draws",
-        'the RVM beside is solver="mackay"; the errors of both are below the paper\'s',
-    )
+def _both(*found: dict[str, np.ndarray]) -> zip[tuple[str, dict[str, np.ndarray]]]:
+    return zip(("error", "vectors"), found, strict=True)
 
 
 def draw(figure: Any, data: Mapping[str, Any]) -> None:
@@ -69,7 +96,7 @@ STUDY = Study(
     "dsouza-fig3",
     DSOUZA,
     "Fig. 3",
-    "The sinc function by backfitting: no penalty in error or sparsity.",
+    "The sinc function by backfitting: error and sparsity beside those of the relevance vector machine.",
     run,
     draw,
     seed=_SEED,

@@ -10,7 +10,7 @@ from sklearn.neighbors import KernelDensity
 
 from sparsebayes.applications import sparsify
 from sparsebayes.report.style import GREY, RED
-from sparsebayes.studies.framework import BESIDE, LECTURE, LOWER, Outcome, Row, Study, standard_error
+from sparsebayes.studies.framework import BESIDE, LECTURE, LOWER, ONE_FUNCTION, Outcome, Row, Study, of_mean_count
 from sparsebayes.studies.small_models import clusters_and_ring, density, gaussian_process, process
 
 _SEED = 0
@@ -27,15 +27,13 @@ def run(quick: bool) -> Outcome:
     rows = []
     for (kept, what), found in zip(_KEPT, zip(*processes, strict=True), strict=True):
         counts = [row.kept for row in found]
-        spread = float(np.std(counts))
         rows.append(
             Row(
                 f"Gaussian process, {what}: functions",
                 kept,
                 float(np.mean(counts)),
                 LOWER,
-                1.0 + spread,
-                "one function and a standard deviation of a draw: the lecture's is a single one",
+                *ONE_FUNCTION,
                 drawn,
                 reduced=reduced,
             )
@@ -51,8 +49,7 @@ def run(quick: bool) -> Outcome:
             _DENSITY,
             float(np.mean(counts)),
             LOWER,
-            2.0 * standard_error(counts),
-            "two standard errors of the draws",
+            *of_mean_count(_DENSITY),
             drawn,
             reduced=reduced,
         ),
@@ -125,7 +122,7 @@ STUDY = Study(
     "lecture4-approximation",
     LECTURE,
     "function approximation",
-    "A Gaussian process and a kernel density made small: few functions at the accuracy asked for.",
+    "A Gaussian process and a kernel density made small: how many functions for the accuracy asked for.",
     run,
     draw,
     "7 of 10 draws",

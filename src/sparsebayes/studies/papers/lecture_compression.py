@@ -12,10 +12,11 @@ from sparsebayes.applications import compress, decompress
 from sparsebayes.applications.images import psnr
 from sparsebayes.datasets import DatasetNotFoundError, load_image
 from sparsebayes.studies.drawing import image_panels
-from sparsebayes.studies.framework import HIGHER, LECTURE, Outcome, Row, Study
+from sparsebayes.studies.framework import BESIDE, HIGHER, LECTURE, Outcome, Row, Study
 
 _RATES = (0.25, 0.5, 1.0)
-_SIDE = 128
+# Side of the part that a quick run takes: of a smaller one JPEG's header would be a good part of the file.
+_SIDE = 256
 _TOLERANCE = 3.0
 
 
@@ -32,7 +33,7 @@ def picture(side: int | None) -> tuple[str, NDArray[np.uint8]]:
 
 
 def run(quick: bool) -> Outcome:
-    """Several bit rates, the whole file counted."""
+    """Several bit rates; of our file everything is counted, of JPEG's not its header, which is none of its merit."""
     from sparsebayes.studies.images import jpeg  # needs Pillow
 
     name, image = picture(_SIDE if quick else None)
@@ -41,20 +42,22 @@ def run(quick: bool) -> Outcome:
     for rate in _RATES:
         file = compress(image, bits_per_pixel=rate).to_bytes()
         found = decompress(file)
-        ours, theirs = psnr(found, image), jpeg(image, len(file))
+        ours, theirs, whole = psnr(found, image), jpeg(image, len(file), header=False), jpeg(image, len(file))
+        what = f"PSNR at {8 * len(file) / image.size:.2f} bit/pixel, dB"
         rows.append(
             Row(
-                f"PSNR at {8 * len(file) / image.size:.2f} bit/pixel, dB",
+                what,
                 theirs,
                 ours,
                 HIGHER,
                 _TOLERANCE,
                 "3 dB: JPEG is thirty years of tuning for this task",
                 "the lecture shows a picture only",
-                source="JPEG",
+                source="JPEG, its header not counted",
                 reduced=reduced,
             )
         )
+        rows.append(Row(f"{what}, beside whole files", whole, ours, BESIDE, source="JPEG", reduced=reduced))
         pictures[f"{rate} bit/pixel, {ours:.1f} dB (JPEG {theirs:.1f})"] = found / 255.0
     return Outcome(rows, {"pictures": pictures})
 

@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 _SEED = 1
 _NOISE = 0.01
 _VIEWS, _SCALE = 16, 4
+# What a quick run takes of the picture.
+_PART = (slice(38, 134), slice(100, 260))
 
 
 def scene() -> Array:
@@ -34,11 +36,11 @@ def scene() -> Array:
 
 def run(quick: bool) -> Outcome:
     """Registration and sharpness, beside the first view enlarged."""
-    if quick:
-        return Outcome(skipped="left out of a quick run: the registration takes minutes even for a small image")
     from PIL import Image
 
     image, count, scale = scene(), _VIEWS, _SCALE
+    image = image[_PART] if quick else image
+    reduced = f"{image.shape[0]} x {image.shape[1]} pixels of the scene" if quick else ""
     views, motion = make_views(image, count, scale=scale, shift=2.0, degrees=2.0, noise=_NOISE, random_state=_SEED)
     rows, columns = views[0].shape
     truth = image[: scale * rows, : scale * columns]
@@ -49,11 +51,14 @@ def run(quick: bool) -> Outcome:
     ours, theirs = psnr(np.clip(found.image, 0.0, 1.0), truth), psnr(bicubic, truth)
     wrong = registration_error(found.motion, motion, views[0].shape)
     why = "the lecture shows pictures only"
+    hard = f"{why}; where the views are hardly blurred, the registration can go astray"
     figures = [
-        Row("PSNR, dB", theirs + 3.0, ours, HIGHER, why=why, source="bicubic + 3 dB"),
-        Row("registration, error in small pixels", 0.1, wrong, LOWER, source="asked for here"),
-        Row("blur learned / true", None, found.blur / 2.0**-1.5, BESIDE),
-        Row("noise learned / true", None, found.noise / _NOISE, BESIDE),
+        Row("PSNR, dB", theirs + 3.0, ours, HIGHER, why=hard, source="bicubic + 3 dB", reduced=reduced),
+        Row(
+            "registration, error in small pixels", 0.1, wrong, LOWER, why=hard, source="asked for here", reduced=reduced
+        ),
+        Row("blur learned / true", None, found.blur / 2.0**-1.5, BESIDE, reduced=reduced),
+        Row("noise learned / true", None, found.noise / _NOISE, BESIDE, reduced=reduced),
     ]
     pictures = {
         f"one of {count} views": views[0],
@@ -76,7 +81,7 @@ STUDY = Study(
     "The scene is integrated out to find shifts, rotations and blur; then it is computed at a higher resolution.",
     run,
     draw,
-    "all of it",
+    "all but 96 x 160 pixels of the scene",
     seed=_SEED,
     size=(12.0, 3.0),
 )

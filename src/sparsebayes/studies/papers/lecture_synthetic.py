@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from sparsebayes import RVR
 from sparsebayes.studies.drawing import fit_panel
-from sparsebayes.studies.framework import BESIDE, HIGHER, LECTURE, LOWER, Outcome, Row, Study, standard_error
+from sparsebayes.studies.framework import BESIDE, LECTURE, LOWER, ONE_FUNCTION, Outcome, Row, Study, of_squares
 
 Array = NDArray[np.float64]
 
@@ -50,38 +50,38 @@ def run(quick: bool) -> Outcome:
     wide = np.array([fit(_SEED + k, "sequential", _WIDE)[1] for k in range(draws)])
     reduced = f"{draws} of 100 draws" if quick else ""
     unknown = "the lecture shows one draw, and gives neither its size nor the width of its functions"
-    spread = np.std(new, axis=0)
+    settings = f"gamma=1/{_WIDTH}², fit_intercept=False"
     rows = [
         Row(
             "functions kept (10 in truth), new algorithm",
             7.0,
             float(np.mean(new[:, 0])),
             LOWER,
-            float(spread[0]),
-            "one standard deviation of a draw: the lecture's is a single one",
+            *ONE_FUNCTION,
             unknown,
             reduced=reduced,
+            settings=settings,
         ),
         Row(
             "RMS error to the true function, new algorithm",
             0.030,
             float(np.mean(new[:, 1])),
             LOWER,
-            float(spread[1]),
-            "one standard deviation of a draw",
+            *of_squares(0.030, _TRUE, root=True),
             unknown,
             reduced=reduced,
+            settings=settings,
         ),
         Row(
-            "noise estimated (0.1 in truth), new algorithm",
-            0.088,
-            float(np.mean(new[:, 2])),
-            HIGHER,
-            2.0 * standard_error(new[:, 2]),
-            "two standard errors of the draws",
-            "both estimates are low: functions explain some noise",
+            "error of the estimated noise (0.1 in truth), new algorithm",
+            round(_NOISE - 0.088, 6),
+            abs(float(np.mean(new[:, 2])) - _NOISE),
+            LOWER,
+            why="both estimates are low: functions explain some noise",
             reduced=reduced,
+            settings=settings,
         ),
+        Row("noise estimated, new algorithm", 0.088, float(np.mean(new[:, 2])), BESIDE, reduced=reduced),
         Row(f"functions kept, new algorithm, width {_WIDE}", 7.0, float(np.mean(wide[:, 0])), BESIDE, reduced=reduced),
         Row(f"RMS error, new algorithm, width {_WIDE}", 0.030, float(np.mean(wide[:, 1])), BESIDE, reduced=reduced),
         Row("functions kept, old algorithm", 7.0, float(np.mean(old[:, 0])), BESIDE, reduced=reduced),

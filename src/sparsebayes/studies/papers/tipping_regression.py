@@ -14,7 +14,17 @@ from sparsebayes.studies.dictionary_learning import PAPER as SVM
 from sparsebayes.studies.dictionary_learning import Split, error
 from sparsebayes.studies.dictionary_learning import draw as drawn
 from sparsebayes.studies.drawing import bars, legend_below
-from sparsebayes.studies.framework import BESIDE, LOWER, TIPPING, Outcome, Row, Study, standard_error
+from sparsebayes.studies.framework import (
+    BESIDE,
+    LOWER,
+    TIPPING,
+    Outcome,
+    Row,
+    Study,
+    Tolerance,
+    of_mean_count,
+    of_squares,
+)
 
 # Error and vectors of the paper's relevance vector machine; ``SVM`` has those of its support vector machine.
 RVM = {
@@ -28,13 +38,17 @@ _MEANS = (0.865, 0.15)
 _DRAWS = {"sinc": 10, "sinc, uniform": 10, "friedman2": 3, "friedman3": 3, "boston": 2}
 _FULL = 100
 _FOLDS = KFold(5, shuffle=True, random_state=0)
-_MORE = "the several starts end at a higher evidence with more functions, and at a smaller error"
+_BOSTON_TEST = 25
+_MORE = "several starts end at a higher evidence, often with more functions; the paper's search has one"
+_FOLDED = "the paper chose its widths by five folds, among candidates that it does not list"
 _WHY = {
-    ("boston", "error"): "random splits of our own",
-    ("boston", "vectors"): "random splits of our own",
-    ("friedman3", "vectors"): _MORE,
-    ("friedman2", "vectors"): _MORE,
+    "boston": "random splits of our own: the paper does not list its own",
+    "friedman2": _MORE,
+    "friedman3": _MORE,
+    "sinc": _FOLDED,
+    "sinc, uniform": _FOLDED,
 }
+_SETTINGS = {"cross-validation": "gamma by cross-validation on the first draw", "evidence": 'gamma="evidence"'}
 Found = dict[str, dict[str, np.ndarray]]
 
 
@@ -83,61 +97,108 @@ def measure(name: str, draws: int) -> dict[str, np.ndarray]:
     return found
 
 
+def allowed(name: str, paper: float, draws: int, root: bool) -> Tolerance:
+    """How far an error may be above the paper's by the chance of the draws: of the weights, or of the test rows."""
+    degrees = _BOSTON_TEST if name == "boston" else RVM[name][1]
+    return of_squares(paper, degrees, max(draws, 2), root=root)
+
+
 def run(quick: bool) -> Outcome:
-    """All five sets; errors are normalised by those that the paper prints for its support vector machine."""
+    """All five sets; errors are divided by those of the support vector machine beside, the paper's by the paper's own.
+
+    The paper's noise and test sets are not known well enough to compare errors themselves: the support vector machines
+    differ by as much.
+    """
     found = {name: measure(name, _DRAWS[name] if quick else _FULL) for name in RVM}
     rows = []
-    for way in ("cross-validation", "evidence"):
-        rows += _means(found, way, quick)
+    for way, settings in _SETTINGS.items():
+        rows += _means(found, way, settings, quick)
     for name in RVM:
-        reduced = f"{_DRAWS[name]} of {_FULL} draws" if quick else ""
-        for way in ("cross-validation", "evidence"):
-            for k, what in enumerate(("error", "vectors")):
-                values, label = found[name][way][:, k], f"{name}: {what}, width by {way}"
-                noise, allowed = 2.0 * standard_error(values), "two standard errors of the draws"
-                why = _WHY.get((name, what), "")
-                rows.append(
-                    Row(label, RVM[name][k], float(np.mean(values)), LOWER, noise, allowed, why, reduced=reduced)
-                )
-        for k, what in enumerate(("error", "vectors")):
-            mean = float(np.mean(found[name]["SVM"][:, k]))
-            rows.append(Row(f"{name}: {what} of the SVM", SVM[name][k], mean, BESIDE, reduced=reduced))
+        count = _DRAWS[name] if quick else _FULL
+        reduced, root = f"{count} of {_FULL} draws" if quick else "", SVM[name][2]
+        svm_error, svm_vectors = (float(value) for value in np.mean(found[name]["SVM"], axis=0))
+        paper = RVM[name][0] / SVM[name][0]
+        for way, settings in _SETTINGS.items():
+            error_, vectors = (float(value) for value in np.mean(found[name][way], axis=0))
+            rows += [
+                Row(
+                    f"{name}: error / that of the SVM, width by {way}",
+                    paper,
+                    error_ / svm_error,
+                    LOWER,
+                    *allowed(name, paper, count, root),
+                    _WHY[name],
+                    reduced=reduced,
+                    settings=settings,
+                ),
+                Row(
+                    f"{name}: vectors, width by {way}",
+                    RVM[name][1],
+                    vectors,
+                    LOWER,
+                    *of_mean_count(RVM[name][1]),
+                    _WHY[name],
+                    reduced=reduced,
+                    settings=settings,
+                ),
+                Row(f"{name}: error, width by {way}", RVM[name][0], error_, BESIDE, reduced=reduced, settings=settings),
+            ]
+        rows += [
+            Row(f"{name}: error of the SVM", SVM[name][0], svm_error, BESIDE, reduced=reduced),
+            Row(f"{name}: vectors of the SVM", SVM[name][1], svm_vectors, BESIDE, reduced=reduced),
+        ]
     data = {name: {way: np.mean(values, axis=0) for way, values in ways.items()} for name, ways in found.items()}
     return Outcome(rows, data)
 
 
-def _means(found: Found, way: str, quick: bool) -> list[Row]:
-    """Means over the sets, each divided by the paper's figure for its support vector machine."""
-    rows = []
+def _means(found: Found, way: str, settings: str, quick: bool) -> list[Row]:
+    """Means over the sets: ours divided by the machine beside, the paper's by the paper's own."""
+    rows, reduced = [], "fewer draws" if quick else ""
     for k, what in enumerate(("error", "vectors")):
-        ratios = {name: ways[way][:, k] / SVM[name][k] for name, ways in found.items()}
-        mean = float(np.mean([np.mean(values) for values in ratios.values()]))
-        spread = np.sqrt(np.sum([standard_error(values) ** 2 for values in ratios.values()])) / len(ratios)
-        rows.append(
+        means = {name: float(np.mean(ways[way][:, k])) for name, ways in found.items()}
+        ours = float(np.mean([means[name] / np.mean(ways["SVM"][:, k]) for name, ways in found.items()]))
+        paper = float(np.mean([RVM[name][k] / SVM[name][k] for name in found]))
+        label = f"mean over the sets of {what} / that of the SVM, width by {way}"
+        sizes = [_DRAWS[name] if quick else _FULL for name in found]
+        parts = [
+            allowed(name, RVM[name][0] / SVM[name][0], count, SVM[name][2])[0]
+            for name, count in zip(found, sizes, strict=True)
+        ]
+        chance = float(np.sqrt(np.sum(np.square(parts)))) / len(parts), "those of the sets, combined"
+        rows += [
             Row(
-                f"normalised mean {what}, width by {way}",
-                _MEANS[k],
-                mean,
+                label,
+                paper,
+                ours,
                 LOWER,
-                2.0 * float(spread),
-                "two standard errors of the draws",
-                reduced="fewer draws" if quick else "",
-            )
-        )
+                *(chance if k == 0 else of_mean_count(paper)),
+                f"the paper prints {_MEANS[k]}",
+                reduced=reduced,
+                settings=settings,
+            ),
+            Row(
+                f"{label}, ours by the paper's SVM",
+                paper,
+                float(np.mean([means[name] / SVM[name][k] for name in found])),
+                BESIDE,
+                reduced=reduced,
+                settings=settings,
+            ),
+        ]
     return rows
 
 
 def draw(figure: Any, data: Mapping[str, Any]) -> None:
-    """Errors and vectors, each divided by the paper's for its support vector machine."""
+    """Errors and vectors, ours divided by those of the machine beside, the paper's by the paper's own."""
     names = list(data)
     for panel, k, title in zip(figure.subplots(1, 2), (0, 1), ("error", "vectors"), strict=True):
         groups = {
-            "paper": [RVM[n][k] / SVM[n][k] for n in names],
-            "ours, cross-validation": [data[n]["cross-validation"][k] / SVM[n][k] for n in names],
-            "ours, evidence": [data[n]["evidence"][k] / SVM[n][k] for n in names],
-            "SVM, scikit-learn": [data[n]["SVM"][k] / SVM[n][k] for n in names],
+            "paper, by its SVM": [RVM[n][k] / SVM[n][k] for n in names],
+            "ours, cross-validation": [data[n]["cross-validation"][k] / data[n]["SVM"][k] for n in names],
+            "ours, evidence": [data[n]["evidence"][k] / data[n]["SVM"][k] for n in names],
+            "SVM beside, by the paper's SVM": [data[n]["SVM"][k] / SVM[n][k] for n in names],
         }
-        bars(panel, names, groups, f"{title} / that of the paper's SVM")
+        bars(panel, names, groups, f"{title} / that of the SVM")
     legend_below(figure, figure.axes[0])
 
 
@@ -145,7 +206,7 @@ STUDY = Study(
     "tipping-regression",
     TIPPING,
     "regression table",
-    "Five regression problems: errors below a support vector machine's with a seventh of its vectors.",
+    "Five regression problems: error and number of vectors, beside a support vector machine's.",
     run,
     draw,
     "90 of 100 draws of sinc, 97 of Friedman's, 98 splits of Boston",
