@@ -54,7 +54,7 @@ def test_options_reach_the_estimator_and_its_solver():
     plain = measure(SMALL, 0)
     assert measure(SMALL, 0, gamma=5.0).evidence != plain.evidence
     assert measure(SMALL, 0, noise_variance=0.04).noise_variance == 0.04
-    assert measure(SMALL, 0, solver__noise="schedule").moves != plain.moves
+    assert measure(SMALL, 0, solver__effort="fast").moves != plain.moves
     with pytest.raises(ValueError, match="RVR has no parameter 'nonsense'"):
         measure(SMALL, 0, nonsense=1)
 

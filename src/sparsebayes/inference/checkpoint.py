@@ -57,7 +57,10 @@ class Checkpoint:
     @property
     def records(self) -> list[Record]:
         """Records so far."""
-        return [Record(**record) for record in self.history]
+        return [
+            Record(**{**record, "added": tuple(record["added"]), "removed": tuple(record["removed"])})
+            for record in self.history
+        ]
 
 
 class Keeper(Protocol):

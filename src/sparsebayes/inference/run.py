@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from sparsebayes.inference.noise import noise_floor
 from sparsebayes.inference.problem import GaussianProblem, Problem
 from sparsebayes.inference.restarts import random_model
 from sparsebayes.inference.search.climb import climb
-from sparsebayes.inference.search.starts import FIRST_NOISE, Begun, Plan, ascend
+from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend
 from sparsebayes.inference.settings import Settings
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.status import Record, Status
@@ -57,6 +57,12 @@ class _Start:
     number: int
     state: State
     n_iter: int = 0
+    members: tuple[int, ...] = ()
+
+
+def _begun(number: int, state: State, n_iter: int = 0) -> _Start:
+    """A start that goes on from a state."""
+    return _Start(number, state, n_iter, _lifted(state.active.problem, state.active.indices))
 
 
 class _Stopped(Exception):
@@ -132,9 +138,9 @@ class _Run:
         """The first start: from nothing, or from where an earlier search was."""
         saved = None if self.settings.keeper is None else self.settings.keeper.restore()
         if saved is None:
-            return _Start(0, self.solver.init(empty, learn, rng))
+            return _begun(0, self.solver.init(empty, learn, rng))
         self.history, self.completed = saved.records, saved.completed
-        return _Start(saved.start, revive(saved, self.solver, empty, rng), saved.n_iter)
+        return _begun(saved.start, revive(saved, self.solver, empty, rng), saved.n_iter)
 
     # -- starts --------------------------------------------------------------------------------------------
 
@@ -168,29 +174,21 @@ class _Run:
             None if learn else state.active.beta,
         )
         best = GaussianModel.weighing(data, state.active.indices, state.active.alpha, state.active.beta, learn)
-        acquitted, leader = best.used, self.best.number
+        acquitted, leader, tol = best.used, self.best.number, max(COARSE, self.settings.tol)
         while (policy := plan.policy(number := self.completed + 1, leader)) is not None:
-            if self.completed < 0:
-                trial = self.best
-                best = ascend(
-                    Begun(best) if best.size else policy,
-                    data,
-                    None,
-                    fixed=fixed,
-                    batch=batch,
-                    accepted=self._noting(trial, learn),
-                )
-                self.best, acquitted = self._begun(trial, best, learn), self._acquit(best)
-            else:
-                trial = _Start(number, state)
-                model = ascend(policy, data, best, fixed=fixed, batch=batch, accepted=self._noting(trial, learn))
-                gain = model.objective - best.objective
-                if gain > self.settings.tol and self._trusted(model, best, acquitted):
-                    best, self.best, acquitted = model, self._begun(trial, model, learn), max(acquitted, model.used)
-                    leader = number if gain > _WORTHWHILE else leader
+            first = self.completed < 0
+            policy = Begun(best) if first and best.size else policy
+            trial = self.best if first else _Start(number, state)
+            accepted = self._noting(trial, learn)
+            model = ascend(policy, data, None if first else best, tol, fixed=fixed, batch=batch, accepted=accepted)
+            gain = np.inf if first else model.objective - best.objective
+            if first or (gain > self.settings.tol and self._trusted(model, best, acquitted)):
+                best, self.best = model, self._exact(trial, model, learn)
+                acquitted = self._acquit(model) if first else max(acquitted, model.used)
+                leader = number if gain > _WORTHWHILE else leader
             self._complete(number)
         final = climb(best, self.settings.tol, batch=batch, accepted=self._noting(self.best, learn))
-        self.best = self._begun(self.best, final, learn)
+        self.best = self._exact(self.best, final, learn)
 
     def _single_moves(self) -> None:
         """The paper's single moves from nothing, on the exact active set, where that costs little.
@@ -223,7 +221,7 @@ class _Run:
         folds = self.settings.folds
         return folds is not None and folds.prefer(model.beta, best.beta, model.size)
 
-    def _begun(self, start: _Start, model: GaussianModel, learn: bool) -> _Start:
+    def _exact(self, start: _Start, model: GaussianModel, learn: bool) -> _Start:
         """The start with this model as an exact active set."""
         problem, rng = model.data.problem, start.state.rng
         active = (
@@ -231,31 +229,33 @@ class _Run:
             if model.size
             else ActiveSet(problem, model.beta)
         )
-        return replace(start, state=self.solver.init(active, learn, rng))
+        return _begun(start.number, self.solver.init(active, learn, rng), start.n_iter)
 
     def _noting(self, start: _Start, learn: bool) -> Callable[[GaussianModel, GaussianModel], None]:
         """What is done after every move of a start."""
 
         def note(before: GaussianModel, after: GaussianModel) -> None:
-            added = set(after.indices) - set(before.indices)
-            left = set(before.indices) - set(after.indices)
-            start.n_iter += len(added) + len(left) if added or left else after.size
-            function = min(added) if len(added) == 1 else -1
+            added = _lifted(after.problem, set(after.indices) - set(before.indices))
+            removed = _lifted(after.problem, set(before.indices) - set(after.indices))
+            n_moves = len(added) + len(removed) or after.size
+            start.n_iter += n_moves
             record = Record(
                 start=start.number,
                 move="add" if added else "sweep",
-                function=function,
-                n_moves=len(added) + len(left) if added or left else after.size,
+                function=added[0] if len(added) == 1 else -1,
+                n_moves=n_moves,
                 evidence=after.evidence(),
                 objective=after.objective,
                 n_active=after.size,
                 noise_variance=1.0 / after.beta,
+                added=added,
+                removed=removed,
             )
             try:
                 self._note(record, after, start.n_iter)
             except _Stopped:
                 if start.number == self.best.number:
-                    self.best = self._begun(start, after, learn)
+                    self.best = self._exact(start, after, learn)
                 raise
 
         return note
@@ -268,7 +268,7 @@ class _Run:
         for number in range(first, first + self.settings.restarts):
             state = self.best.state
             model = random_model(state.active, self.settings.chance)
-            trial = _Start(number, self.solver.init(model, state.learn_noise, state.rng), n_iter=model.size)
+            trial = _begun(number, self.solver.init(model, state.learn_noise, state.rng), model.size)
             self._climb(trial)
             if trial.state.objective > self.best.state.objective:
                 self.best = trial
@@ -370,16 +370,20 @@ class _Run:
 
     def _record(self, start: _Start, info: Info) -> None:
         state = start.state
+        members = _lifted(state.active.problem, state.active.indices)
         record = Record(
             start=start.number,
             move=info.move,
-            function=info.function,
+            function=_lifted(state.active.problem, [info.function])[0] if info.function >= 0 else -1,
             n_moves=info.n_moves,
             evidence=state.evidence,
             objective=state.objective + self.solver.hyperpriors.log_prior(state.active, noise=state.learn_noise),
             n_active=state.n_active,
             noise_variance=state.noise_variance,
+            added=tuple(i for i in members if i not in start.members),
+            removed=tuple(i for i in start.members if i not in members),
         )
+        start.members = members
         self._note(record, self.solver.shown(state), start.n_iter)
 
     def _note(self, record: Record, model: Active | GaussianModel, n_iter: int) -> None:
@@ -393,6 +397,14 @@ class _Run:
             self._keep()
         if n_iter >= self.settings.max_iter:
             raise _Stopped(Status.MAX_ITER, record.start)
+
+
+def _lifted(problem: Problem | LaplaceProblem, functions: Iterable[int]) -> tuple[int, ...]:
+    """Numbers of functions in the whole dictionary, sorted."""
+    indices = sorted(functions)
+    while problem.parent is not None:
+        indices, problem = problem.lift(indices), problem.parent
+    return tuple(sorted(indices))
 
 
 def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:

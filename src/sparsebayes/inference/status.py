@@ -94,6 +94,8 @@ class Record:
         Functions in the model after the move.
     noise_variance : float
         Noise variance after the move.
+    added, removed : tuple of int
+        Functions that the move brought into the model, and that it took out.
     """
 
     start: int
@@ -104,3 +106,5 @@ class Record:
     objective: float
     n_active: int
     noise_variance: float
+    added: tuple[int, ...] = ()
+    removed: tuple[int, ...] = ()

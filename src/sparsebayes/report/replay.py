@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from sparsebayes.inference import Record
 
-_CHANGES = {"add": 1, "delete": -1}
-
 
 @dataclass(frozen=True)
 class Chapter:
@@ -50,13 +48,11 @@ def play(part: Sequence[Record], begin: Sequence[int]) -> list[int] | None:
     """Functions in the model after these records; None where they contradict what it began with."""
     inside = dict.fromkeys(begin)
     for record in part:
-        change = _CHANGES.get(record.move, 0)
-        if (change > 0) == (record.function in inside) and change:
+        if any(f in inside for f in record.added) or any(f not in inside for f in record.removed):
             return None
-        if change > 0:
-            inside[record.function] = None
-        elif change < 0:
-            del inside[record.function]
+        inside |= dict.fromkeys(record.added)
+        for f in record.removed:
+            del inside[f]
         if len(inside) != record.n_active:
             return None
     return list(inside)

@@ -40,7 +40,9 @@ def search_of(case: Case) -> Search | None:
     objective = np.array([record.objective for record in history])
     steps = np.arange(1, len(history) + 1)
     chart = _evidence_chart(steps, objective, story, len(history))
-    names, functions = _functions_chart(case, sorted({record.function for record in history if record.function >= 0}))
+    names, functions = _functions_chart(
+        case, sorted({f for record in history for f in (*record.added, *record.removed)})
+    )
     data = {
         "x": np.round(chart.px(steps), 1).tolist(),
         "y": np.round(chart.py(objective), 1).tolist(),
@@ -56,6 +58,8 @@ def search_of(case: Case) -> Search | None:
                 number(r.objective, 6),
                 r.n_active,
                 number(float(np.sqrt(r.noise_variance)), 4),
+                r.added,
+                r.removed,
             ]
             for r in history
         ],

@@ -47,7 +47,7 @@ def approximate(source: Source, request: Request) -> tuple[Expansion, Approximat
     problem = _on_points(source, request) if request.points is not None else _in_closed_form(source, request)
     check_relative_noise(np.array([request.noise**2]), np.array([problem.mean_square]))
     settings = Settings(tol=request.tol, max_iter=request.max_iter, noise_variance=request.noise**2)
-    result = run(problem, Sequential(), settings, np.random.default_rng(0))
+    result = run(problem, Sequential(batch=1), settings, np.random.default_rng(0))
     warn_unconverged([result.status])
     order = np.argsort(result.active.indices)
     kept = np.array(result.active.indices, dtype=np.intp)[order]

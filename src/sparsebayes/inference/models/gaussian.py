@@ -34,6 +34,8 @@ _CHOLESKY, _INVERT = get_lapack_funcs(("potrf", "trtri"), (np.zeros(1),))
 
 # Part of a function that the model must leave over for its score to be above the rounding of G.
 _RESOLVED = 1e-8
+# What rounding of the inner products may change an evidence by, in nats.
+_ROUNDING = 1e-4
 # Noise variance, as a part of the targets' mean square, below which residuals from inner products are mostly rounding.
 _LEAST_NOISE = 1e-7
 # Sweeps of the fixed point, and steps of Newton's method, in one settling at most.
@@ -113,7 +115,10 @@ class Posterior:
 
     @classmethod
     def of(cls, data: Gram, gram: Array, projection: Array, alpha: Array, beta: float) -> Posterior | None:
-        """Posterior of functions with these inner products; None where rounding has made the precision indefinite."""
+        r"""Posterior of functions with these inner products; None where it is at the mercy of rounding.
+
+        An error of eps in every inner product changes the evidence by :math:`\beta(\sum_j|\mu_j|)^2` times that.
+        """
         precision = beta * gram
         precision.flat[:: len(alpha) + 1] += alpha
         factor, failed = _CHOLESKY(precision, lower=1, clean=1)
@@ -121,6 +126,8 @@ class Posterior:
             return None
         inverse = _INVERT(factor, lower=1)[0] if len(alpha) else factor
         mean = inverse.T @ (inverse @ (beta * projection))
+        if np.finfo(float).eps * beta * float(np.sum(np.abs(mean).sum(axis=0) ** 2)) > _ROUNDING:
+            return None
         fit = data.sumsq - 2.0 * float(np.vdot(projection, mean)) + float(np.vdot(mean, gram @ mean))
         fit = max(fit, np.finfo(float).eps * data.sumsq)  # below that it is rounding
         log_evidence = (
@@ -334,7 +341,9 @@ class GaussianModel:
         """One sweep over the precisions of those that stay, and the noise (T&F step 9, Tipping 2001 eqs 16-18)."""
         data, well = self.data, np.maximum(here.well_determined, 1e-12)
         wanted = well / np.maximum(sumsq(here.mean) / data.n_targets, np.finfo(float).tiny)
-        alpha = np.clip(here.alpha * (wanted / here.alpha) ** step, *self._range())
+        low, high = self._range()
+        change = np.log(np.clip(wanted, low, high)) - np.log(here.alpha)
+        alpha = np.clip(here.alpha * np.exp(step * change), low, high)
         beta = here.beta
         if self.learn_noise:
             free = max(data.n - float(well.sum()), np.finfo(float).eps * data.n)

@@ -45,7 +45,7 @@ _SPARE = 50
 # Functions for each row beyond which a start whose noise is learned has nothing left to learn it from.
 _MOST = 0.5
 # What a search settles for before its best model is polished, in nats.
-_COARSE = 1e-2
+COARSE = 1e-2
 
 EFFORTS = ("fast", "default", "thorough")
 
@@ -91,7 +91,7 @@ class Full:
             return empty
         # Wide enough not to decide anything, narrow enough for the first noise estimate to be sane.
         alpha = np.full(len(functions), _WIDE / (data.n * data.mean_square))
-        return empty.joined(functions, alpha, _COARSE) or empty
+        return empty.joined(functions, alpha, COARSE) or empty
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,7 @@ def ascend(
     policy: Policy,
     data: Gram,
     best: GaussianModel | None,
+    tol: float = COARSE,
     *,
     fixed: float | None = None,
     batch: int = BATCH,
@@ -163,6 +164,8 @@ def ascend(
         The problem.
     best : GaussianModel or None
         The best model so far.
+    tol : float
+        What a move has to gain, in nats.
     fixed : float, optional
         Inverse noise variance, where it is given and not learned.
     batch, accepted
@@ -170,12 +173,14 @@ def ascend(
     """
     model = policy.begin(data, best)
     if not model.learn_noise:
-        model = climb(model, _COARSE, batch=batch, limit=_largest(data, best), accepted=None if fixed else accepted)
+        model = climb(model, tol, batch=batch, limit=_largest(data, best), accepted=None if fixed else accepted)
         model = model.at_noise(model.beta, learn_noise=True)
     if fixed is not None:
         model = model.at_noise(fixed, learn_noise=False)
+    if accepted is not None and isinstance(policy, Full) and model.size:
+        accepted(Schedule().begin(data, None), model)
     limit = np.inf if fixed is not None else _MOST * data.n
-    return climb(model, _COARSE, batch=batch, limit=limit, accepted=accepted)
+    return climb(model, tol, batch=batch, limit=limit, accepted=accepted)
 
 
 def _largest(data: Gram, best: GaussianModel | None) -> float:

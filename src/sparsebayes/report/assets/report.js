@@ -16,16 +16,20 @@
     if (chapter.begin === null) return null;
     const inside = new Set(chapter.begin);
     for (let i = chapter.first; i <= k; i++) {
-      const [, move, f] = search.records[i];
-      if (move === "add") inside.add(f);
-      if (move === "delete") inside.delete(f);
+      const [, , , , , , added, removed] = search.records[i];
+      added.forEach((f) => inside.add(f));
+      removed.forEach((f) => inside.delete(f));
     }
     return inside;
   }
 
   function sentence(k) {
-    const [start, move, f, objective, active, noise] = search.records[k];
-    const what = move in search.words ? `${search.words[move]} ${search.names[f]}`
+    const [start, move, f, objective, active, noise, added, removed] = search.records[k];
+    const several = added.length + removed.length > 1;
+    const listed = (fs) => fs.map((g) => search.names[g]).join(", ");
+    const what = several ? [added.length ? `added ${listed(added)}` : "", removed.length ? `removed ${listed(removed)}` : ""]
+      .filter((part) => part).join("; ")
+      : move in search.words && f >= 0 ? `${search.words[move]} ${search.names[f]}`
       : move === "noise" ? "the noise was re-estimated" : "several functions were re-estimated together";
     const kept = start === search.winner ? ", the one that was kept" : "";
     const level = search.noise ? `, noise ${noise}` : "";
@@ -42,7 +46,8 @@
     for (const mark of marks) {
       const f = Number(mark.dataset.f);
       mark.classList.toggle("in", inside !== null && inside.has(f));
-      mark.classList.toggle("moved", f === search.records[k][2]);
+      const [, , moved, , , , added, removed] = search.records[k];
+      mark.classList.toggle("moved", f === moved || added.includes(f) || removed.includes(f));
     }
     said.textContent = sentence(k) + (inside === null ? " Which functions they are was not recorded." : "");
     slider.setAttribute("aria-valuetext", `record ${k + 1}, objective ${search.records[k][3]}`);
