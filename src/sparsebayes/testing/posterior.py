@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, gammaln, logsumexp, softmax
 
-from sparsebayes.posterior import GaussianPosterior
+from sparsebayes.posterior import GaussianPosterior, PoissonPosterior
 
 Array = NDArray[np.float64]
 
 _STEP = 1e-4
+_NEWTON_STEPS = 100
 # Outputs beyond which the logistic is flat, and points of a grid.
 _FAR, _GRID = 45.0, 4001
 
@@ -61,6 +62,8 @@ def check_posterior(
         if est.likelihood != "gaussian":
             raise ValueError(f"check_posterior cannot audit likelihood={est.likelihood!r}: its rows have weights")
         found = _gaussian(est, posteriors[0], values, target, weights)
+    elif isinstance(posteriors[0], PoissonPosterior):
+        found = _rates(est, posteriors[0], values, target, weights)
     else:
         found = _laplace(est, posteriors[0], values, target, weights)
     wrong = [f"{name}: off by {value:.3g}" for name, value in found.items() if not value <= _limit(name, rtol, slope)]
@@ -117,6 +120,35 @@ def _gaussian_evidence(Phi: Array, t: Array, weights: Array, alpha: Array, noise
     return -0.5 * (len(t) * np.log(2.0 * np.pi) + float(log_det) + float(t @ np.linalg.solve(C, t))) - repeated
 
 
+def _rates(est: Any, posterior: PoissonPosterior, values: Array, y: Array, weights: Array) -> dict[str, float]:
+    """Counts: mean and covariance by the equations that the expected rates must fulfil, evidence at the mode."""
+    Phi, t = values[:, posterior.functions], y.astype(np.float64)
+    alpha = np.atleast_2d(est.alpha_)[0]
+    alpha = alpha[np.isfinite(alpha)]
+    spread = np.einsum("na,ab,nb->n", Phi, posterior.covariance, Phi)
+    rates = weights * np.exp(Phi @ posterior.mean + posterior.offset + 0.5 * spread)
+    covariance = _inverse(Phi.T @ (rates[:, None] * Phi) + np.diag(alpha))
+    mean = posterior.mean + covariance @ (Phi.T @ (weights * t - rates) - alpha * posterior.mean)
+
+    def height(w: Array) -> float:
+        log_rate = Phi @ w + posterior.offset
+        return float(weights @ (t * log_rate - np.exp(log_rate) - gammaln(t + 1.0))) - 0.5 * float(alpha @ w**2)
+
+    def precision(w: Array) -> Array:
+        return Phi.T @ ((weights * np.exp(Phi @ w + posterior.offset))[:, None] * Phi) + np.diag(alpha)
+
+    # Newton's method, halved until it climbs, from the mean and far longer than it takes.
+    mode = posterior.mean
+    for _ in range(_NEWTON_STEPS):
+        uphill = Phi.T @ (weights * (t - np.exp(Phi @ mode + posterior.offset))) - alpha * mode
+        step = _inverse(precision(mode)) @ uphill
+        length = next((part for part in 0.5 ** np.arange(40) if height(mode + part * step) >= height(mode)), 0.0)
+        mode = mode + length * step
+    log_det = float(np.linalg.slogdet(precision(mode))[1])
+    evidence = height(mode) + 0.5 * float(np.sum(np.log(alpha))) - 0.5 * log_det
+    return _relative(est, posterior, mean, covariance, evidence)
+
+
 def _laplace(est: Any, posterior: Any, values: Array, y: NDArray[Any], weights: Array) -> dict[str, float]:
     n_outputs = getattr(posterior, "n_outputs", 1)
     outputs = getattr(posterior, "outputs", np.zeros(len(posterior.mean), dtype=np.intp))
@@ -132,9 +164,8 @@ def _laplace(est: Any, posterior: Any, values: Array, y: NDArray[Any], weights: 
     mean = posterior.mean + covariance @ uphill  # one Newton step: none is left at the mode
     _, log_det = np.linalg.slogdet(precision)
     prior = 0.5 * float(np.sum(np.log(alpha))) - 0.5 * float(alpha @ posterior.mean**2)
-    if hasattr(est, "classes_"):
-        expected = _expected(columns @ posterior.mean, columns, posterior.covariance, weights)
-        covariance = _inverse(np.einsum("nka,nkl,nlb->ab", columns, expected, columns) + np.diag(alpha))
+    expected = _expected(columns @ posterior.mean, columns, posterior.covariance, weights)
+    covariance = _inverse(np.einsum("nka,nkl,nlb->ab", columns, expected, columns) + np.diag(alpha))
     return _relative(est, posterior, mean, covariance, log_p + prior - 0.5 * float(log_det))
 
 
@@ -172,11 +203,6 @@ def _expected_slope(mean: float, deviation: float) -> float:
 def _likelihood(est: Any, posterior: Any, columns: Array, y: Any, weights: Array) -> tuple[float, Array, Array]:
     """Log likelihood, gradient and curvature at the mode."""
     out = columns @ posterior.mean
-    if not hasattr(est, "classes_"):
-        log_rate = out[:, 0] + posterior.offset
-        rate, t = np.exp(log_rate), y.astype(np.float64)
-        log_p = float(weights @ (t * log_rate - rate - gammaln(t + 1.0)))
-        return log_p, (weights * (t - rate))[:, None], (weights * rate)[:, None, None]
     if len(est.classes_) == 2:
         t, p = (y == est.classes_[1]).astype(np.float64), expit(out[:, 0])
         log_p = -float(weights @ np.logaddexp(0.0, np.where(t > 0.5, -out[:, 0], out[:, 0])))
