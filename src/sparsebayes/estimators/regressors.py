@@ -152,10 +152,10 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         """What each kept term does for the model: one :class:`Term` each, the most important of a target first."""
         check_is_fitted(self)
         alpha, terms = np.atleast_2d(self.alpha_), []
-        for k, posterior in enumerate(self._posteriors):
-            mine = posterior.functions
+        for k, (posterior, support) in enumerate(zip(self._posteriors, self._supports, strict=True)):
+            mine, lost = posterior.functions, support.lost if self.likelihood == "poisson" else None
             functions = [self.relevance_functions_[m] for m in mine]
-            terms += summarise(k, functions, posterior.mean, posterior.covariance, alpha[k, mine])
+            terms += summarise(k, functions, posterior.mean, posterior.covariance, alpha[k, mine], lost)
         return terms
 
 
