@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit, gammaln, log_expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
@@ -141,6 +142,31 @@ def test_augmented_bars_are_those_of_the_enlarged_model(model):
     row = np.append(model._values(place)[0, posterior.functions], 1.0)
     expected = np.sqrt(model.noise_variance_ + row @ covariance @ row)
     assert model.predict(place, True, "augmented")[1] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student-t", "poisson"])
+def test_what_is_written_into_the_inputs_after_the_fit_changes_nothing(likelihood):
+    inputs, y = X.copy(), np.round(10.0 * np.abs(Y)) if likelihood == "poisson" else Y.copy()
+    model = RVR(gamma=1 / 16, likelihood=likelihood).fit(inputs, y)
+    kinds = ["posterior"] if likelihood == "poisson" else ["posterior", "augmented", "conformal"]
+    before = [model.predict(X, return_std=True, uncertainty=kind) for kind in kinds]
+    inputs[...], y[...] = 1e3, 1e3
+    for kind, (mean, std) in zip(kinds, before, strict=True):
+        again = model.predict(X, return_std=True, uncertainty=kind)
+        np.testing.assert_array_equal(again[0], mean)
+        np.testing.assert_array_equal(again[1], std)
+
+
+@pytest.mark.parametrize(
+    ("est", "noise"), [(RVC(max_iter=1), False), (RVR(max_iter=1), True)], ids=["classes", "noise"]
+)
+def test_remedies_are_for_what_the_model_has(est, noise):
+    y = (Y > 0.3).astype(int) if isinstance(est, RVC) else Y
+    with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
+        est.fit(X, y)
+    assert ("noise_variance" in str(caught[0].message)) == noise
+    assert "noise_variance" not in Status.STALLED.value
+    assert "noise_variance" in Status.STALLED.noise_remedy
 
 
 def test_augmented_bars_need_a_localised_kernel():

@@ -112,7 +112,8 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._kernel = localised_kernel(fit.dictionary.basis)
         if self._kernel is not None:
             weights = task.weights[:, None] * np.column_stack(relative)
-            self._training = TrainingRows(task.X, weights, mean_square(y, task.weights))
+            # A copy: what the caller writes into X after the fit is no training row.
+            self._training = TrainingRows(task.X.copy(), weights, mean_square(y, task.weights))
         if self.likelihood != "gaussian":
             self._store_outliers(fit, rows, n_rows)
 
