@@ -140,7 +140,7 @@ class _Loop:
         squares = _expected_squares(self.problem, near)
         for _ in range(_ROUNDS):
             before, updated = noise.weights, noise.updated(squares, 1.0 / active.beta, counts)
-            # Where a fit is exact but for rounding, its own rounding looks like outliers: rows too few for the functions
+            # Where a fit is exact but for rounding, that rounding looks like outliers: rows too few for the functions
             # are no data to weigh by, and the weights stay as they were.
             if updated.n_observations(counts) <= len(members):
                 break
