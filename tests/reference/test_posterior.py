@@ -37,6 +37,19 @@ def test_a_wrong_posterior_is_found_out():
         check_posterior(model, X, Y)
 
 
+def test_three_classes_are_audited_by_the_softmax_itself():
+    """By an integral over all outputs, which knows nothing of pairs: four classes, and a wrong covariance."""
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((80, 2))
+    labels = np.argmax(np.column_stack([inputs, -inputs]) + 0.7 * rng.standard_normal((80, 4)), axis=1)
+    model = RVC(gamma=0.3).fit(inputs, labels)
+    found = check_posterior(model, inputs, labels)
+    assert found["softmax covariance"] < 0.05
+    model._posteriors[0].covariance[...] *= 1.5
+    with pytest.raises(AssertionError, match="softmax covariance: off by"):
+        check_posterior(model, inputs, labels, rtol=np.inf)
+
+
 def test_several_models_are_refused():
     model = SparseBayesRegressor().fit(X, np.column_stack([Y, -Y]))
     with pytest.raises(ValueError, match="one model"):

@@ -28,6 +28,7 @@ D = 3
 _rng = np.random.default_rng(0)
 X = _rng.standard_normal((60, D))
 Y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * _rng.standard_normal(60)
+HEAVY = np.sin(X[:, 0]) + X[:, 1] + 0.1 * np.random.default_rng(1).standard_t(2, 60)
 TWO_TARGETS = np.column_stack([Y, np.cos(X[:, 0]) + 0.1 * _rng.standard_normal(60)])
 TWO = np.array(["no", "yes"])[(Y > 0.3).astype(int)]
 THREE = np.array([3, 5, 9])[(Y > -0.5).astype(int) + (Y > 0.8)]
@@ -55,6 +56,9 @@ _UNFITTED = {
     "two targets": (RVR(gamma=0.3), TWO_TARGETS),
     "shared support": (RVR(gamma=0.3, shared_support=True), TWO_TARGETS),
     "nothing kept": (SparseBayesRegressor(RBF(0.01)), np.full(60, 2.0)),
+    "student-t": (RVR(gamma=0.3, likelihood="student-t"), HEAVY),
+    "two heavy tails": (SparseBayesRegressor(likelihood="student-t"), np.column_stack([HEAVY, Y])),
+    "outliers": (RVR(gamma=0.3, likelihood="outliers"), HEAVY),
     "ard": (ARDRegression(), Y),
     "standardised": (make_pipeline(StandardScaler(), RVR(gamma=0.3)), Y),
     "scaled twice": (make_pipeline(MaxAbsScaler(), MinMaxScaler((-1, 2)), ARDRegression()), Y),

@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit, gammaln, log_expit, log_softmax, softmax
 from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
 
-from sparsebayes import RVR, SparseBayesClassifier, SparseBayesRegressor, datasets, load, save
+from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, datasets, load, save
 from sparsebayes.basis import Heaviside, LinearSpline
 from sparsebayes.inference import Status
 from sparsebayes.inference.robust import near_trimmed_fit
@@ -138,6 +142,31 @@ def test_augmented_bars_are_those_of_the_enlarged_model(model):
     row = np.append(model._values(place)[0, posterior.functions], 1.0)
     expected = np.sqrt(model.noise_variance_ + row @ covariance @ row)
     assert model.predict(place, True, "augmented")[1] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student-t", "poisson"])
+def test_what_is_written_into_the_inputs_after_the_fit_changes_nothing(likelihood):
+    inputs, y = X.copy(), np.round(10.0 * np.abs(Y)) if likelihood == "poisson" else Y.copy()
+    model = RVR(gamma=1 / 16, likelihood=likelihood).fit(inputs, y)
+    kinds = ["posterior"] if likelihood == "poisson" else ["posterior", "augmented", "conformal"]
+    before = [model.predict(X, return_std=True, uncertainty=kind) for kind in kinds]
+    inputs[...], y[...] = 1e3, 1e3
+    for kind, (mean, std) in zip(kinds, before, strict=True):
+        again = model.predict(X, return_std=True, uncertainty=kind)
+        np.testing.assert_array_equal(again[0], mean)
+        np.testing.assert_array_equal(again[1], std)
+
+
+@pytest.mark.parametrize(
+    ("est", "noise"), [(RVC(max_iter=1), False), (RVR(max_iter=1), True)], ids=["classes", "noise"]
+)
+def test_remedies_are_for_what_the_model_has(est, noise):
+    y = (Y > 0.3).astype(int) if isinstance(est, RVC) else Y
+    with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
+        est.fit(X, y)
+    assert ("noise_variance" in str(caught[0].message)) == noise
+    assert "noise_variance" not in Status.STALLED.value
+    assert "noise_variance" in Status.STALLED.noise_remedy
 
 
 def test_augmented_bars_need_a_localised_kernel():
@@ -322,3 +351,115 @@ def test_the_conservative_support_does_not_depend_on_units_or_order():
     np.testing.assert_allclose(
         other.predict((inputs * scales)[:, columns]), 1e-4 * one.predict(inputs), rtol=1e-5, atol=1e-8
     )
+
+
+def plain_laplace(Phi, alpha, fit, gradient, curvature):
+    """Log evidence of a model by plain damped Newton steps from zero weights; columns by row and output."""
+    w = np.zeros(len(alpha))
+
+    def height(w):
+        return fit(Phi @ w) - 0.5 * alpha @ w**2
+
+    for _ in range(300):
+        uphill = np.einsum("nka,nk->a", Phi, gradient(Phi @ w)) - alpha * w
+        precision = np.einsum("nka,nkb->ab", Phi, curvature(Phi @ w) @ Phi, optimize=True) + np.diag(alpha)
+        step = np.linalg.solve(precision, uphill)
+        if np.sqrt(uphill @ step) < 1e-9:
+            break
+        w = w + next((p * step for p in 0.5 ** np.arange(60) if height(w + p * step) >= height(w)), 0.0 * step)
+    return height(w) + 0.5 * np.sum(np.log(alpha)) - 0.5 * np.linalg.slogdet(precision)[1], height(w)
+
+
+def plain_softmax(t):
+    """Log likelihood, gradient and curvature of one-hot classes."""
+
+    def curvature(y):
+        p = softmax(y, axis=1)
+        return np.einsum("nk,kl->nkl", p, np.eye(p.shape[1])) - p[:, :, None] * p[:, None, :]
+
+    return lambda y: np.sum(t * log_softmax(y, axis=1)), lambda y: t - softmax(y, axis=1), curvature
+
+
+def check_losses(model, Phi, alpha, *likelihood):
+    """Every loss that is reported is that of a model without the function, computed anew."""
+    whole, height = plain_laplace(Phi, alpha, *likelihood)
+    assert whole == pytest.approx(model.log_marginal_likelihood_, rel=1e-6)
+    report, terms = model.support_report(), model.terms()
+    assert sorted(term.evidence for term in terms) == sorted(report.evidence_lost)
+    for j in range(len(alpha)):
+        stays = np.arange(len(alpha)) != j
+        without, low = plain_laplace(Phi[:, :, stays], alpha[stays], *likelihood)
+        assert report.evidence_lost[j] == pytest.approx(whole - without, rel=1e-4, abs=1e-5)
+        term = next(term for term in terms if term.evidence == report.evidence_lost[j])
+        assert term.fit == pytest.approx(height - low, rel=1e-4, abs=1e-5)
+    assert model.certificate_.converged
+    assert np.min(report.evidence_lost) >= 0.0
+
+
+def test_evidence_lost_of_classes_is_that_of_the_model_without():
+    data = load_wine()
+    wine, labels = StandardScaler().fit_transform(data.data), data.target
+    model = SparseBayesClassifier().fit(wine, labels)
+    posterior = model._posteriors[0]
+    Phi = np.zeros((len(wine), 3, len(posterior.mean)))
+    for j, (m, k) in enumerate(zip(posterior.functions, posterior.outputs, strict=True)):
+        Phi[:, k, j] = model._values(wine)[:, m]
+    check_losses(model, Phi, model.alpha_[np.isfinite(model.alpha_)], *plain_softmax(np.eye(3)[labels]))
+    assert np.max(model.support_report().evidence_lost) > 50.0
+
+
+def test_evidence_lost_of_two_classes_is_that_of_the_model_without():
+    data = load_iris()
+    few, t = data.data[::2], (data.target[::2] == 1).astype(float)
+    model = RVC(gamma=0.3).fit(few, t)
+    Phi = model._values(few)[:, None, model._posteriors[0].functions]
+    check_losses(
+        model,
+        Phi,
+        model.alpha_[0],
+        lambda y: np.sum(log_expit(np.where(t > 0.5, y[:, 0], -y[:, 0]))),
+        lambda y: t[:, None] - expit(y),
+        lambda y: (expit(y) * expit(-y))[:, :, None],
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_evidence_lost_of_counts_is_that_of_the_model_without(seed):
+    rng = np.random.default_rng(seed)
+    inputs = rng.uniform(-3, 3, (70, 2))
+    t = rng.poisson(np.exp(np.sin(inputs[:, 0]) + 0.5 * inputs[:, 1] - 1)).astype(float)
+    model = RVR(gamma=0.5, likelihood="poisson").fit(inputs, t)
+    o = model._posteriors[0].offset
+    check_losses(
+        model,
+        model._values(inputs)[:, None],
+        model.alpha_,
+        lambda y: np.sum(t * (y[:, 0] + o) - np.exp(np.minimum(y[:, 0] + o, 300)) - gammaln(t + 1)),
+        lambda y: t[:, None] - np.exp(y + o),
+        lambda y: np.exp(y + o)[:, :, None],
+    )
+
+
+def test_evidence_lost_under_a_bound_is_of_the_bound_at_its_best():
+    """Of the variational solver, whose bound is the log evidence that it reports."""
+    data = load_iris()
+    few, labels = data.data[50::2, :2], data.target[50::2]
+    model = RVC(gamma=0.3, solver="variational").fit(few, labels)
+    posterior, signs = model._posteriors[0], np.where(labels == 2, 0.5, -0.5)
+    Phi, alpha = model._values(few)[:, posterior.functions], model.alpha_[0]
+
+    def bound(Phi, alpha):
+        xi = np.ones(len(Phi))
+        for _ in range(3000):
+            slope = np.tanh(xi / 2) / (4 * xi)
+            covariance = np.linalg.inv(2 * (Phi.T * slope) @ Phi + np.diag(alpha))
+            mean = covariance @ (Phi.T @ signs)
+            xi = np.sqrt(np.einsum("na,ab,nb->n", Phi, covariance + np.outer(mean, mean), Phi))
+        rows = log_expit(xi) - xi / 2 + slope * xi**2
+        inner = 0.5 * mean @ np.linalg.solve(covariance, mean)
+        return np.sum(rows) + inner + 0.5 * np.linalg.slogdet(covariance)[1] + 0.5 * np.sum(np.log(alpha))
+
+    lost = model.support_report().evidence_lost
+    for j in range(len(alpha)):
+        stays = np.arange(len(alpha)) != j
+        assert lost[j] == pytest.approx(bound(Phi, alpha) - bound(Phi[:, stays], alpha[stays]), abs=1e-4)

@@ -167,13 +167,14 @@ class _Classifier(ClassifierMixin, Inputs):
         """What each kept term does for the model: one :class:`Term` each, the most important of a class first."""
         check_is_fitted(self)
         terms: list[Term] = []
-        for c, posterior in enumerate(self._posteriors):
+        for c, (posterior, support) in enumerate(zip(self._posteriors, self._supports, strict=True)):
             for k in range(posterior.n_outputs):
                 mine, row = posterior.outputs == k, c + k
                 places = posterior.functions[mine]
                 functions = [self.relevance_functions_[m] for m in places]
                 covariance = posterior.covariance[np.ix_(mine, mine)]
-                terms += summarise(row, functions, posterior.mean[mine], covariance, self.alpha_[row, places])
+                lost = support.take(np.flatnonzero(mine)).lost
+                terms += summarise(row, functions, posterior.mean[mine], covariance, self.alpha_[row, places], lost)
         return terms
 
 

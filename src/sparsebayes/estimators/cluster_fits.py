@@ -164,7 +164,7 @@ def fit_classification(
             numbers=np.arange(m, dtype=np.intp),
         )
         results.append(run(problem, task.solver, task.settings(), task.generator()))
-    warn_unconverged([result.status for result in results])
+    warn_unconverged([result.status for result in results], noise=False)
     return classification.collect(task, dictionary, results, rule)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.learning import solve_laplace
 from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets
 from sparsebayes.estimators.task import Task
+from sparsebayes.inference.interface import Active
 from sparsebayes.inference.mode import LaplaceProblem
+from sparsebayes.inference.rates import nearest_to_rates
 from sparsebayes.inference.support import Support
 from sparsebayes.likelihood import Poisson
 from sparsebayes.posterior import PoissonPosterior
@@ -20,11 +25,7 @@ Array = NDArray[np.float64]
 def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> RegressionFit:
     """Fit each column of counts by itself."""
     _check(task, targets)
-    offsets = [_offset(task, counts) for counts in targets.y.T]
-    likelihoods = [
-        Poisson(np.ascontiguousarray(counts), task.weights, offset)
-        for counts, offset in zip(targets.y.T, offsets, strict=True)
-    ]
+    likelihoods = [Poisson(np.ascontiguousarray(counts), task.weights, _offset(task, counts)) for counts in targets.y.T]
 
     def make(current: Dictionary) -> list[LaplaceProblem]:
         bias = current.constant() if task.solver.initialisation == "bias" else current.bias
@@ -37,10 +38,11 @@ def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> Regressi
     dictionary, results = learned.dictionary, learned.results
     kept = dictionary.keep({i for result in results for i in result.active.indices}, task.X.shape[1])
     fits = []
-    for result, offset in zip(results, offsets, strict=True):
+    for result, likelihood in zip(results, likelihoods, strict=True):
         active = result.active
         where, order = kept.order(active.indices)
-        posterior = PoissonPosterior(where, active.mean[order], active.covariance[np.ix_(order, order)], offset)
+        mean, covariance = _posterior(active, likelihood)
+        posterior = PoissonPosterior(where, mean[order], covariance[np.ix_(order, order)], likelihood.offset)
         fits.append(TargetFit(active.alpha[order], posterior, Support.of(active).take(order)))
     return RegressionFit(
         kept=kept,
@@ -55,6 +57,22 @@ def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> Regressi
         kernel=learned.kernel,
         parameters=learned.parameters,
     )
+
+
+def _posterior(active: Active, likelihood: Poisson) -> tuple[Array, Array]:
+    """Mean and covariance of the Gaussian that is nearest to the posterior of the weights."""
+    columns = np.asarray(active.problem.design.columns(np.array(active.indices, dtype=np.intp)), dtype=np.float64)
+    found = nearest_to_rates(
+        columns, likelihood.targets, likelihood.weights, likelihood.offset, active.alpha, active.mean
+    )
+    if not found.converged:
+        warnings.warn(
+            "likelihood='poisson': the Gaussian nearest to the posterior was not reached to the last digits, since the "
+            "functions are nearly dependent; use fewer or narrower functions",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return found.mean, found.covariance
 
 
 def _check(task: Task, targets: Targets) -> None:

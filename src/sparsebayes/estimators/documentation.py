@@ -82,7 +82,8 @@ RESULTS = """
         last where one is kept.  With several targets or classes ``alpha_`` has a row for each, infinite where one does
         without a function; ``sigma_`` is then a list (independent models), each entry over the finite ``alpha_`` of its
         row, or the joint covariance (softmax), over the finite ``alpha_`` in row order.  In classification it is the
-        covariance of the Gaussian about the mode that is nearest to the posterior.
+        covariance of the Gaussian about the mode that is nearest to the posterior, and with ``likelihood="poisson"``
+        ``coef_`` and ``sigma_`` are mean and covariance of the nearest Gaussian of all.
     noise_variance_ : float or ndarray
         Noise variance (regression).
     outlier_probability_ : ndarray

@@ -137,7 +137,7 @@ def solve_laplace(
         learned = Learned(dictionary, results)
     else:
         learned = learn_kernel(task, dictionary, make, [task.settings() for _ in problems])
-    warn_unconverged([result.status for result in learned.results])
+    warn_unconverged([result.status for result in learned.results], noise=False)
     return learned
 
 

@@ -112,7 +112,8 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._kernel = localised_kernel(fit.dictionary.basis)
         if self._kernel is not None:
             weights = task.weights[:, None] * np.column_stack(relative)
-            self._training = TrainingRows(task.X, weights, mean_square(y, task.weights))
+            # A copy: what the caller writes into X after the fit is no training row.
+            self._training = TrainingRows(task.X.copy(), weights, mean_square(y, task.weights))
         if self.likelihood != "gaussian":
             self._store_outliers(fit, rows, n_rows)
 
@@ -152,10 +153,10 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         """What each kept term does for the model: one :class:`Term` each, the most important of a target first."""
         check_is_fitted(self)
         alpha, terms = np.atleast_2d(self.alpha_), []
-        for k, posterior in enumerate(self._posteriors):
-            mine = posterior.functions
+        for k, (posterior, support) in enumerate(zip(self._posteriors, self._supports, strict=True)):
+            mine, lost = posterior.functions, support.lost if self.likelihood == "poisson" else None
             functions = [self.relevance_functions_[m] for m in mine]
-            terms += summarise(k, functions, posterior.mean, posterior.covariance, alpha[k, mine])
+            terms += summarise(k, functions, posterior.mean, posterior.covariance, alpha[k, mine], lost)
         return terms
 
 

@@ -123,7 +123,7 @@ def summarise(est: Any) -> Summary:
     facts = {"kept": f"{len(est.relevance_)} functions" if len(est.relevance_) != 1 else "1 function"}
     if is_classifier(est):
         facts["classes"] = ", ".join(map(str, est.classes_))
-    else:
+    elif hasattr(est, "noise_variance_"):  # counts have none
         facts["noise (std)"] = ", ".join(f"{sd:.4g}" for sd in np.sqrt(np.atleast_1d(est.noise_variance_)))
     facts["log evidence"] = f"{est.log_marginal_likelihood_:.2f}"
     facts["moves"] = str(est.n_iter_)

@@ -97,8 +97,8 @@ class Task:
         return np.random.default_rng(0) if self.random_state is None else self.generator()
 
 
-def warn_unconverged(statuses: list[Status]) -> None:
-    """Tell the user of every search that ended early, with the remedy."""
+def warn_unconverged(statuses: list[Status], *, noise: bool = True) -> None:
+    """Tell the user of every search that ended early, with the remedy; ``noise`` where the model has any."""
     for status in statuses:
         if not status.converged:
-            warnings.warn(status.value, ConvergenceWarning, stacklevel=4)
+            warnings.warn(status.value + (status.noise_remedy if noise else ""), ConvergenceWarning, stacklevel=4)

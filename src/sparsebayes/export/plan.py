@@ -56,7 +56,7 @@ class Plan:
         Symmetric matrices whose quadratic forms are the variances of the outputs; under a softmax, of the differences
         of every two outputs, in the order of :func:`pair_table`.
     noise : ndarray of shape (K,)
-        Noise variances; zero in classification.
+        What the noise adds to the squares of the standard deviations; zero in classification.
     head : Head
         What the outputs mean.
     classes : ndarray or None
@@ -210,7 +210,7 @@ def _gaussian_outputs(posteriors: list[Any], n_functions: int) -> dict[str, Any]
         "weights": weights,
         "offsets": np.array([p.offset for p in posteriors]),
         "covariances": np.array([_spread(p.covariance, p.functions, n_functions) for p in posteriors]),
-        "noise": np.array([p.noise_variance for p in posteriors]),
+        "noise": np.array([p.noise_square for p in posteriors]),
         "head": Head.GAUSSIAN,
     }
 

@@ -18,6 +18,7 @@ Where the data determine the weights well, it is Laplace's.  Evidence, selection
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -25,15 +26,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes.inference.evidence import Array
 from sparsebayes.likelihood import expected_slope, softmax
 
-# The largest change of a log variance, in any direction, that still counts; and steps at most.
+# The largest change of a log variance, in any direction, that still counts; one that does not matter, and may be
+# rounding where so many steps have not made it smaller; and steps at most.
 _SETTLED = 1e-7
+_ROUNDING, _PATIENCE = 1e-4, 10
 _STEPS = 200
 # Part of a first step; the smallest part; and the longest step of a log variance.
 _FIRST, _LEAST, _REACH = 0.5, 0.02, 3.0
+# Steps that are remembered; the least part of the way that one of them is taken to have gone; and the part of the
+# largest singular value below which two of them tell the same.
+_MEMORY = 6
+_SHORTEST = 1e-3
+_DISTINCT = 1e-8
 # Share of two classes in a row below which it tells nothing of one against the other.
 _NEITHER = 1e-9
 
@@ -51,12 +60,16 @@ HOST = Library(np, np.asarray, np.asarray)
 
 
 def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: Array) -> Array:
-    r"""Solve for :math:`\mathbf S` by steps between precisions along their geodesic.
+    r"""Solve for :math:`\mathbf S` by steps between precisions along their geodesics.
 
-    A step leads from the precision at hand to that which it implies, or a part of the way: where rows saturate the
-    latter falls steeply with the former, and whole steps would go to and fro.  The part follows from how much of the
-    last distance is left.  All is computed in units of the covariance at hand, in which nearly dependent functions do
-    no harm.
+    What is left of the way at a covariance :math:`\mathbf C\mathbf C^\top` is the logarithm of the precision that it
+    implies, in its own units.  Where rows saturate the implied precision falls steeply with the one at hand, and whole
+    steps would go to and fro: a step goes a part of the way, which follows from how much of the last one was left, and
+    that is corrected by what the last few steps have shown of how the rest changes with the place (Anderson 1965).  In
+    the units of the covariance at hand a matrix is carried along a geodesic as it is, so that steps from several places
+    can be compared; and nearly dependent functions do no harm.
+
+    Warns where it does not settle, and how much of a log variance is still in doubt.
 
     Parameters
     ----------
@@ -68,20 +81,67 @@ def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: A
     root : ndarray of shape (a, a)
         Any root :math:`\mathbf C` of the covariance to begin with.
     """
-    last, part = None, _FIRST
+    if not len(alpha):
+        return np.zeros((0, 0))
+    path, best, closest, since = _Path(), root, np.inf, 0
     for _ in range(_STEPS):
         ratios, axes = np.linalg.eigh(expected(root) + (root.T * alpha) @ root)
-        known = ratios > len(ratios) * np.finfo(float).eps * np.max(ratios, initial=0.0)  # the others are rounding
-        logs = np.log(np.where(known, ratios, 1.0))
-        if np.max(np.abs(logs), initial=0.0) < _SETTLED:
+        # Below this a ratio is rounding: unknown where the others are large, and surely small where they are not.
+        floor = len(ratios) * np.finfo(float).eps * np.max(ratios)
+        logs = np.log(np.where(ratios > floor, ratios, min(floor, 1.0)))
+        left = float(np.max(np.abs(logs)))
+        since += 1
+        if left < closest:
+            best, closest, since = root, left, 0
+        if closest < _SETTLED or (closest < _ROUNDING and since > _PATIENCE):
             break
-        left = (axes * logs) @ axes.T
-        if last is not None:
-            steep = (1.0 - np.vdot(left, last) / np.vdot(last, last)) / part  # how fast it falls; one if it is constant
-            part = float(np.clip(1.0 / steep, _LEAST, 1.0)) if steep > 0.0 else 1.0
-        part, last = min(part, _REACH / float(np.max(np.abs(logs)))), left
-        root = root @ ((axes * np.exp(-0.5 * part * logs)) @ axes.T)
-    return root @ root.T
+        lengths, axes = path.step((axes * logs) @ axes.T)
+        root = root @ (axes * np.exp(-0.5 * lengths))
+    if closest >= _ROUNDING:
+        warnings.warn(
+            f"The covariance of the weights was not found in {_STEPS} steps: log variances of sigma_ are known to "
+            f"{closest:.2g} only, and probabilities are moderated by them; the classes are separable beyond rounding, "
+            "or functions are nearly dependent: use fewer or narrower functions.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return best @ best.T
+
+
+class _Path:
+    """The last few steps, and what was left after each."""
+
+    def __init__(self) -> None:
+        self._part = _FIRST
+        self._last: tuple[Array, Array] | None = None
+        self._steps: list[Array] = []
+        self._changes: list[Array] = []
+
+    def step(self, left: Array) -> tuple[Array, Array]:
+        """The next step, for what is left: its lengths along its axes, to which all that is remembered is turned.
+
+        Directions of very different variance thus stay apart, and rounding of the one does not reach the other.
+        """
+        if self._last is not None:
+            step, before = self._last
+            square = float(np.vdot(before, before))
+            made = max(float(np.vdot(step, before)) / square, _SHORTEST)
+            steep = (1.0 - float(np.vdot(left, before)) / square) / made  # how fast it falls; one if it is constant
+            self._part = float(np.clip(1.0 / steep, _LEAST, 1.0)) if steep > 0.0 else 1.0
+            nearer = float(np.vdot(left, left)) <= square
+            self._steps = [*self._steps, step][-_MEMORY:] if nearer else []
+            self._changes = [*self._changes, left - before][-_MEMORY:] if nearer else []
+        step = self._part * left
+        if self._steps:
+            changes = np.array([change.ravel() for change in self._changes])
+            shares = np.linalg.lstsq(changes.T, left.ravel(), rcond=_DISTINCT)[0]
+            for share, made, change in zip(shares, self._steps, self._changes, strict=True):
+                step = step - share * (made + self._part * change)
+        lengths, axes = np.linalg.eigh(step)
+        lengths = lengths * min(1.0, _REACH / float(np.max(np.abs(lengths))))
+        self._last = np.diag(lengths), axes.T @ left @ axes
+        self._steps, self._changes = ([axes.T @ one @ axes for one in some] for some in (self._steps, self._changes))
+        return lengths, axes
 
 
 def expected_gram(

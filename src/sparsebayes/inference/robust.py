@@ -139,7 +139,12 @@ class _Loop:
         active, warm = near.active, Warm(list(range(len(members))), near.active.alpha, near.active.beta)
         squares = _expected_squares(self.problem, near)
         for _ in range(_ROUNDS):
-            before, noise = noise.weights, noise.updated(squares, 1.0 / active.beta, counts)
+            before, updated = noise.weights, noise.updated(squares, 1.0 / active.beta, counts)
+            # Where a fit is exact but for rounding, that rounding looks like outliers: rows too few for the functions
+            # are no data to weigh by, and the weights stay as they were.
+            if updated.n_observations(counts) <= len(members):
+                break
+            noise = updated
             if np.max(np.abs(noise.weights - before)) < _SETTLED:
                 break
             weighted = small.weighted(counts * noise.weights, noise.n_observations(counts))

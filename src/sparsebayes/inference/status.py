@@ -12,7 +12,7 @@ class Status(Enum):
     CONVERGED = "Converged: no single move would raise the objective by more than tol."
     EMPTY = "Converged to an empty model: no function raises the evidence; the intercept alone predicts."
     CONSTANT = "The targets are constant: the intercept alone predicts, without noise."
-    MAX_ITER = "Stopped at max_iter moves before convergence: raise max_iter, raise tol, or fix noise_variance."
+    MAX_ITER = "Stopped at max_iter moves before convergence: raise max_iter, or raise tol."
     NOISE_FLOOR = (
         "Converged, but the noise variance ran to its floor: the functions can reproduce the targets exactly, so the "
         "data do not determine the noise; fix noise_variance or use fewer functions."
@@ -26,8 +26,8 @@ class Status(Enum):
         "those that pass the conservative test; fix noise_variance, or use support='conservative', to choose yourself."
     )
     STALLED = (
-        "Stopped where rounding hides the remaining moves: the functions are nearly dependent at this noise level; use "
-        "fewer or narrower functions, or fix a larger noise_variance."
+        "Stopped where rounding hides the remaining moves: the functions are nearly dependent; use fewer or narrower "
+        "functions."
     )
     BOUND = (
         "Converged: no update raises the bound that backfitting maximises. The bound lies below the evidence; the "
@@ -43,6 +43,14 @@ class Status(Enum):
         "to a limit or make no difference; fix them, or give gamma as a number."
     )
     INTERRUPTED = "Interrupted: the model is the last complete state; fit again to continue to convergence."
+
+    @property
+    def noise_remedy(self) -> str:
+        """A further remedy where there is noise: not for classes or counts."""
+        return {
+            Status.MAX_ITER: " Where the noise is learned, fixing noise_variance helps too.",
+            Status.STALLED: " Fixing a larger noise_variance helps too.",
+        }.get(self, "")
 
     @property
     def converged(self) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from sparsebayes.inference.bound import BoundActive
 from sparsebayes.inference.evidence import Array, contribution
 from sparsebayes.inference.interface import Active
 
@@ -63,26 +64,62 @@ class SupportRule:
 
 @dataclass(frozen=True)
 class Support:
-    """What can be said of each function in a model.
+    r"""What can be said of each function in a model.
 
     Attributes
     ----------
     evidence_lost : ndarray of shape (a,)
-        Fall of the log evidence if the function alone were removed (T&F eq. 18).
+        Fall of the log evidence if the function alone were removed and all other precisions (and the noise, and the row
+        weights of a robust likelihood) stayed as they are.  With Gaussian noise that is T&F eq. 18.  Otherwise the
+        weights follow to a mode of their own, where the curvature is another, so that the model without the function is
+        computed and its evidence subtracted; of a bound on the evidence, that bound at its best parameters.
     signal_to_noise : ndarray of shape (a,)
-        :math:`q^2/s`.
+        :math:`q^2/s`, by the problem that is Gaussian at the mode.
+    fit_lost : ndarray of shape (a,), optional
+        The part of the evidence lost that is a fall of :math:`\log p(\mathbf t|\mathbf w) -
+        \tfrac12\mathbf w^\top\mathbf A\mathbf w` at its largest, which is never negative; None in models saved
+        before it was kept.
     """
 
     evidence_lost: Array
     signal_to_noise: Array
+    fit_lost: Array | None = None
 
     @classmethod
     def of(cls, active: Active) -> Support:
         """Judge every function with itself left out."""
         s, q2 = active.leave_one_out()
-        lost = active.problem.n_targets * contribution(active.alpha, s, q2)
-        return cls(lost, q2 / np.where(s > 0.0, s, np.inf))
+        ratio = q2 / np.where(s > 0.0, s, np.inf)
+        if active.approximate or isinstance(active, BoundActive):
+            lost, fit = _measured(active)
+            return cls(lost, ratio, fit)
+        n_targets = active.problem.n_targets
+        return cls(n_targets * contribution(active.alpha, s, q2), ratio, 0.5 * n_targets * q2 / (active.alpha + s))
+
+    @property
+    def lost(self) -> tuple[Array, Array] | None:
+        """Evidence and fit lost without each function; None where the latter was not kept."""
+        return None if self.fit_lost is None else (self.evidence_lost, self.fit_lost)
 
     def take(self, order: NDArray[np.intp]) -> Support:
         """The same in another order."""
-        return Support(self.evidence_lost[order], self.signal_to_noise[order])
+        fit = None if self.fit_lost is None else self.fit_lost[order]
+        return Support(self.evidence_lost[order], self.signal_to_noise[order], fit)
+
+
+def _measured(active: Active) -> tuple[Array, Array]:
+    """Evidence lost without each function, and the part of it that is fit, by computing the models without them."""
+    evidence, fit, everyone = np.empty(active.size), np.empty(active.size), np.arange(active.size)
+    for j in everyone:
+        without = active.restricted(everyone != j)
+        if isinstance(without, BoundActive):
+            without = without.recompute()
+        evidence[j] = active.evidence() - without.evidence()
+        fit[j] = _height(active) - _height(without)
+    return evidence, np.maximum(fit, 0.0)
+
+
+def _height(active: Active) -> float:
+    r""":math:`\log p(\mathbf t|\mathbf w) - \tfrac12\mathbf w^\top\mathbf A\mathbf w` at the posterior's weights."""
+    occam = float(np.sum(np.log(active.alpha))) + float(np.linalg.slogdet(active.covariance)[1])
+    return active.evidence() - 0.5 * occam

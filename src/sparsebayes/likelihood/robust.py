@@ -18,22 +18,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import digamma, entr, expit, gammainc, gammaln, xlogy
+from scipy.special import digamma, entr, expit, gammainc, gammaln
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
-# Outliers are the smaller part of the data: beyond this share, what is data and what is not would be a matter of names.
-_LARGEST_OUTLIER_SHARE = 0.5
-_SMALLEST_OUTLIER_SHARE = 1e-6
 # The prior of θ is Beta(1 + this, 1), that of so many rows seen before, all of them data: outliers are rare until they
-# are seen.
+# are seen.  It is cut off below one half: beyond that, what is data and what is not would be a matter of names.
 _PRIOR_ROWS = 10.0
+# Before any row was weighed: log odds of a row to be data.
+_FIRST_ODDS = float(np.log(9.0))
+# Nodes of a quadrature, on [-1, 1], and how far below its largest value a log density counts as nothing.
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(400)
+_NOTHING = 40.0
 # An outlier may lie anywhere in an interval so many times as wide as the range of the targets.
 _OUTLIER_RANGE = 2.0
 # Range of the degrees of freedom: below, the noise has no variance, and rows near the fit gain too much weight; above,
@@ -69,6 +71,48 @@ class RobustNoise(ABC):
 
 
 @dataclass(frozen=True)
+class DataShare:
+    r"""Posterior of θ, the probability of a row to be data: a Beta distribution, cut off below one half.
+
+    Attributes
+    ----------
+    log_normaliser : float
+        :math:`\log\int_{1/2}^1\theta^{a-1}(1-\theta)^{b-1}\,d\theta`.
+    mean, log_odds : float
+        :math:`E[\theta]` and :math:`E[\log\theta-\log(1-\theta)]`.
+    """
+
+    log_normaliser: float
+    mean: float
+    log_odds: float
+
+    @classmethod
+    def seen(cls, data: float, outliers: float) -> DataShare:
+        r"""After so many rows of either kind: :math:`a=1+10+` data, :math:`b=1+` outliers.
+
+        By quadrature over the log odds, in which the density :math:`\theta^a(1-\theta)^b` is log-concave.
+        """
+        a, b = 1.0 + _PRIOR_ROWS + data, 1.0 + outliers
+
+        def log_density(x: Array | float) -> Any:
+            return -a * np.logaddexp(0.0, -x) - b * np.logaddexp(0.0, x)
+
+        top = max(0.0, float(np.log(a / b)))
+        height, low, high, width = log_density(top), top, top, 1.0 / np.sqrt(a * b / (a + b))
+        while low > 0.0 and log_density(low) > height - _NOTHING:
+            low = max(0.0, low - width)
+        while log_density(high) > height - _NOTHING:
+            high += width
+        x = 0.5 * (low + high) + 0.5 * (high - low) * _NODES
+        mass = 0.5 * (high - low) * _NODE_WEIGHTS * np.exp(log_density(x) - height)
+        total = float(np.sum(mass))
+        return cls(float(height + np.log(total)), float(mass @ expit(x)) / total, float(mass @ x) / total)
+
+
+_BEFORE = DataShare.seen(0.0, 0.0)
+
+
+@dataclass(frozen=True)
 class OutlierMixture(RobustNoise):
     """Gaussian noise, and outliers anywhere within twice the range of the targets.
 
@@ -79,12 +123,15 @@ class OutlierMixture(RobustNoise):
     log_outlier : float
         Log density of an outlier.
     data_share : float
-        Probability θ of a row to be data; learned, and at least one half.
+        Expected probability θ of a row to be data; learned, and at least one half.
+    log_odds : float
+        Expected log odds of a row to be data.
     """
 
     responsibility: Array
     log_outlier: float
     data_share: float = 0.9
+    log_odds: float = _FIRST_ODDS
 
     @classmethod
     def begin(cls, targets: Array, inliers: Rows) -> OutlierMixture:
@@ -102,20 +149,25 @@ class OutlierMixture(RobustNoise):
         return float(counts @ self.responsibility)
 
     def bound(self, counts: Array) -> float:
-        """Outliers, entropy, and prior of the responsibilities."""
+        r"""Outliers, entropy of the responsibilities, and how likely these are with θ integrated out.
+
+        With :math:`R` rows of data and :math:`O` outliers expected, :math:`E_q[\log p(\text{rows}|\theta)] -
+        \mathrm{KL}(q(\theta)\|p(\theta))` is the logarithm of :math:`\int\theta^R(1-\theta)^Op(\theta)\,d\theta`, where
+        :math:`q(\theta)` is the best for these responsibilities.
+        """
         r = self.responsibility
-        prior = xlogy(r, self.data_share) + xlogy(1.0 - r, 1.0 - self.data_share)
-        hidden = float(counts @ ((1.0 - r) * self.log_outlier + entr(r) + entr(1.0 - r) + prior))
-        return hidden + _PRIOR_ROWS * float(np.log(self.data_share))
+        hidden = float(counts @ ((1.0 - r) * self.log_outlier + entr(r) + entr(1.0 - r)))
+        return hidden + self._share(counts).log_normaliser - _BEFORE.log_normaliser
 
     def updated(self, squares: Array, noise_variance: float, counts: Array) -> OutlierMixture:
-        """Responsibilities, then θ as their mean."""
+        """Responsibilities, then the posterior of θ."""
         log_data = -0.5 * (np.log(2.0 * np.pi * noise_variance) + squares / noise_variance)
-        odds = np.log(self.data_share) - np.log1p(-self.data_share) + log_data - self.log_outlier
-        r = expit(odds)
-        share = (float(counts @ r) + _PRIOR_ROWS) / (float(np.sum(counts)) + _PRIOR_ROWS)
-        share = np.clip(share, 1.0 - _LARGEST_OUTLIER_SHARE, 1.0 - _SMALLEST_OUTLIER_SHARE)
-        return replace(self, responsibility=r, data_share=float(share))
+        found = replace(self, responsibility=expit(self.log_odds + log_data - self.log_outlier))
+        share = found._share(counts)
+        return replace(found, data_share=share.mean, log_odds=share.log_odds)
+
+    def _share(self, counts: Array) -> DataShare:
+        return DataShare.seen(float(counts @ self.responsibility), float(counts @ (1.0 - self.responsibility)))
 
     def outlier_probability(self) -> Array:
         """One minus the responsibility of the data."""

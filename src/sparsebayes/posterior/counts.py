@@ -6,24 +6,54 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import betaln, digamma, gammainccinv, gammaincinv, ndtr, polygamma, xlogy
 from scipy.stats import nbinom, poisson
 
 from sparsebayes.posterior.gaussian import draw_weights
 
 Array = NDArray[np.float64]
 
+# Variances of a log rate below which a series is exact to more digits than the function, and below which the rate is
+# as good as known.
+_NARROW = 1e-3
+_KNOWN = 1e-10
+_NEWTON_STEPS = 8
+
+
+def relative_variance(variance: Array) -> Array:
+    r"""Relative variance :math:`1/k` of the Gamma distribution that is nearest to a log-normal.
+
+    Nearest in :math:`\mathrm{KL}(\text{log-normal}\|\Gamma)`: the mean and the mean of the logarithm are the same,
+    which with a variance :math:`v` of the logarithm is :math:`\log k-\psi(k)=v/2`.  So :math:`1/k` is :math:`v` where
+    that is small, and :math:`v/2` where it is large.
+    """
+    half = 0.5 * np.maximum(variance, _NARROW)
+    log_k = np.log((3.0 - half + np.sqrt((half - 3.0) ** 2 + 24.0 * half)) / (12.0 * half))
+    for _ in range(_NEWTON_STEPS):
+        k = np.exp(log_k)
+        log_k -= (log_k - digamma(k) - half) / (1.0 - k * polygamma(1, k))
+    # With u = 1/k: u/2 + u²/12 - u⁴/120 + … = v/2.
+    series = variance - variance**2 / 6.0 + variance**3 / 18.0
+    return np.where(variance < _NARROW, series, np.exp(-log_k))
+
 
 @dataclass(frozen=True)
 class PoissonPosterior:
-    r"""Laplace posterior of the kept weights; the rate :math:`e^{y}` is then log-normal.
+    r"""The Gaussian nearest to the posterior of the kept weights, and counts whose log rate has it.
+
+    The log rate at an input is Gaussian with mean :math:`m` and variance :math:`v`, and the expected rate
+    :math:`e^{m+v/2}`, which is what the fit itself matches with the counts.  The higher moments of a log-normal rate
+    are all tail, and where few counts were seen a tail that the data have cut: the posterior of a rate falls as
+    :math:`e^{-cr}`, and with few counts is all but a Gamma distribution.  So the rate is given the Gamma distribution
+    that is nearest to the log-normal, of the same mean and the same mean logarithm (:func:`relative_variance`); a new
+    count then is negative binomial.
 
     Attributes
     ----------
     functions : ndarray of int
         Which of the model's kept functions carry these weights.
     mean, covariance : ndarray of shape (a,), (a, a)
-        Laplace's approximation of the posterior.
+        The Gaussian (``inference/rates.py``).
     offset : float
         Log rate at zero output.
     """
@@ -46,28 +76,45 @@ class PoissonPosterior:
 
     def standard_deviation(self, values: Array) -> Array:
         """Standard deviation of a new count: its own variance and that of the rate."""
-        expected = self.predict(values)
-        return np.sqrt(expected + expected**2 * np.expm1(self._log_rate(values)[1]))
+        expected, relative = self._distribution(values)
+        return np.sqrt(expected) * np.sqrt(1.0 + expected * relative)
 
     def _distribution(self, values: Array) -> tuple[Array, Array]:
-        """Size and probability of the negative binomial with the same mean and variance."""
-        expected, extra = self.predict(values), np.maximum(np.expm1(self._log_rate(values)[1]), 1e-12)
-        return 1.0 / extra, 1.0 / (1.0 + expected * extra)
+        """Mean and relative variance of the Gamma distribution of the rate."""
+        mean, variance = self._log_rate(values)
+        return np.exp(mean + 0.5 * variance), relative_variance(variance)
 
     def interval(self, values: Array, coverage: float) -> tuple[Array, Array]:
         """Central interval of a new count."""
-        size, probability = self._distribution(values)
-        tail = 0.5 * (1.0 - coverage)
-        return nbinom.ppf(tail, size, probability), nbinom.ppf(1.0 - tail, size, probability)
+        expected, relative = self._distribution(values)
+        known, tail = relative < _KNOWN, 0.5 * (1.0 - coverage)
+        size = 1.0 / np.where(known, 1.0, relative)
+        low, high = (
+            np.where(known, poisson.ppf(end, expected), nbinom.ppf(end, size, size / (size + expected)))
+            for end in (tail, 1.0 - tail)
+        )
+        return low, high
 
     def log_density(self, values: Array, y: Array) -> Array:
         """Log predictive probability of counts."""
-        size, p = self._distribution(values)
-        choose = gammaln(y + size) - gammaln(size) - gammaln(y + 1.0)
-        return choose + size * np.log(p) + y * np.log1p(-p)
+        expected, relative = self._distribution(values)
+        size = 1.0 / np.maximum(relative, _KNOWN)
+        # Γ(y+k)/Γ(k)y! = 1/[(y+k)B(y+1, k)], which keeps its digits where k is large.
+        choose = -np.log(y + size) - betaln(y + 1.0, size)
+        return choose - size * np.log1p(expected / size) + xlogy(y, expected / (expected + size))
 
     def sample(self, values: Array, n_samples: int, rng: np.random.Generator, *, noise: bool) -> Array:
-        """Draws of the rate, or of new counts, (n, n_samples)."""
-        mine = values[:, self.functions]
-        rates = np.exp(mine @ draw_weights(self.mean, self.covariance, n_samples, rng) + self.offset)
+        """Draws of the rate, or of new counts, (n, n_samples).
+
+        Weights are drawn together, and every rate is the quantile of its Gamma distribution at which its log rate is of
+        its Gaussian: draws are whole functions, and each rate is distributed as predicted.
+        """
+        mine, (mean, variance) = values[:, self.functions], self._log_rate(values)
+        log_rates = mine @ draw_weights(self.mean, self.covariance, n_samples, rng) + self.offset
+        expected, relative = self._distribution(values)
+        rates = np.exp(np.where(variance[:, None] > _NARROW, mean[:, None], log_rates))
+        for n in np.flatnonzero(variance > _NARROW):
+            z, size = (log_rates[n] - mean[n]) / np.sqrt(variance[n]), 1.0 / relative[n]
+            upper, lower = gammainccinv(size, ndtr(-np.maximum(z, 0.0))), gammaincinv(size, ndtr(np.minimum(z, 0.0)))
+            rates[n] = np.where(z > 0.0, upper, lower) * expected[n] * relative[n]
         return np.asarray(poisson.rvs(rates, random_state=rng), dtype=np.float64) if noise else rates

@@ -52,14 +52,18 @@ class GaussianPosterior:
         mine = self._mine(values)
         return np.maximum(np.einsum("na,na->n", mine @ self.covariance, mine), 0.0)
 
-    def standard_deviation(self, values: Array, further: Array | float = 0.0) -> Array:
-        """Standard deviation of a new observation: noise and weight uncertainty together (eq. 15).
+    @property
+    def noise_square(self) -> float:
+        """What the noise adds to the square of a standard deviation: its variance, if it is Gaussian.
 
         Student's t has no variance where its degrees of freedom are few: its noise counts with half the width of the
         interval that holds as much as one standard deviation either side of a Gaussian does.
         """
-        widening = float(t.ppf(norm.cdf(1.0), self.degrees))
-        return np.sqrt(widening**2 * self.noise_variance + self.spread(values) + further)
+        return float(t.ppf(norm.cdf(1.0), self.degrees)) ** 2 * self.noise_variance
+
+    def standard_deviation(self, values: Array, further: Array | float = 0.0) -> Array:
+        """Standard deviation of a new observation: noise and weight uncertainty together (eq. 15)."""
+        return np.sqrt(self.noise_square + self.spread(values) + further)
 
     def interval(self, values: Array, coverage: float, further: Array | float = 0.0) -> tuple[Array, Array]:
         """Central interval of a new observation."""

@@ -1,0 +1,170 @@
+"""Predictive distributions against what they are by definition: dense algebra, integrals and draws."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit, log_expit
+from scipy.stats import norm, t
+
+from sparsebayes import RVR, SparseBayesClassifier, SparseBayesRegressor, datasets
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference.jaakkola import bound_constant, bound_curvature, bound_problem
+from sparsebayes.inference.mode import LaplaceProblem
+from sparsebayes.likelihood import Bernoulli
+from sparsebayes.posterior import GaussianPosterior
+
+X, Y = datasets.make_sinc(40, noise=0.2, random_state=0)
+NEW = np.linspace(-12.0, 12.0, 25)[:, None]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return RVR(gamma=1 / 16).fit(X, Y)
+
+
+def dense(model):
+    """Mean and variance of a new observation by the inverse of the precision, from nothing but the data."""
+    posterior = model._posteriors[0]
+    train, new = (model._values(Z)[:, posterior.functions] for Z in (X, NEW))
+    covariance = np.linalg.inv(train.T @ train / model.noise_variance_ + np.diag(model.alpha_))
+    mean = covariance @ train.T @ (Y - posterior.offset) / model.noise_variance_
+    return new @ mean + posterior.offset, model.noise_variance_ + np.einsum("na,ab,nb->n", new, covariance, new)
+
+
+def test_the_default_interval_knows_that_weights_are_uncertain(model):
+    mean, variance = dense(model)
+    assert np.max(variance) > 1.2 * model.noise_variance_  # else nothing would be seen here
+    for coverage in (0.5, 0.95):
+        low, high = model.predict_interval(NEW, coverage)
+        np.testing.assert_allclose(low, norm.ppf(0.5 - coverage / 2, mean, np.sqrt(variance)), rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(high, norm.ppf(0.5 + coverage / 2, mean, np.sqrt(variance)), rtol=1e-6, atol=1e-8)
+
+
+def test_the_standard_deviation_and_the_log_density_know_it_too(model):
+    mean, variance = dense(model)
+    np.testing.assert_allclose(model.predict(NEW, return_std=True)[1], np.sqrt(variance), rtol=1e-6)
+    for at in (-1.0, 0.3, 2.0):
+        expected = norm.logpdf(at, mean, np.sqrt(variance))
+        np.testing.assert_allclose(model.log_density(NEW, np.full(25, at)), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def heavy():
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1, 1, (80, 1))
+    return x, SparseBayesRegressor(likelihood="student-t").fit(x, 2.0 * x[:, 0] + 0.1 * rng.standard_t(2.5, 80))
+
+
+def test_an_interval_of_student_t_holds_as_much_as_its_density_says(heavy):
+    x, model = heavy
+    assert model.degrees_of_freedom_ < 6.0
+    for coverage in (0.5, 0.95, 0.99):
+        low, high = (end[0] for end in model.predict_interval(x[:1], coverage))
+        inside = quad(lambda y: np.exp(model.log_density(x[:1], [y])[0]), low, high, limit=200)[0]
+        assert inside == pytest.approx(coverage, abs=1e-6)
+
+
+def test_the_density_of_student_t_is_that_of_noise_and_weights(heavy):
+    """Against the integral over the weights: scales that are added in squares are within a tenth of it."""
+    x, model = heavy
+    posterior = model._posteriors[0]
+    for row in (x[:1], np.array([[1.5]])):
+        mean, spread = model.predict(row)[0], np.sqrt(posterior.spread(model._values(row))[0])
+        scale = np.sqrt(model.noise_variance_)
+        for away in (0.0, 1.0, 4.0):
+            y = mean + away * scale
+            exact = quad(
+                lambda z, y=y, mean=mean, spread=spread, scale=scale: (
+                    norm.pdf(z) * t.pdf(y - mean - spread * z, model.degrees_of_freedom_, scale=scale)
+                ),
+                -8,
+                8,
+            )[0]
+            assert np.exp(model.log_density(row, [y])[0]) == pytest.approx(exact, rel=0.1)
+
+
+def test_draws_of_student_t_have_its_tails(heavy):
+    x, model = heavy
+    draws = model.sample_y(x[:1], 40_000, random_state=0)[0]
+    for coverage in (0.5, 0.9, 0.99):
+        low, high = (end[0] for end in model.predict_interval(x[:1], coverage))
+        assert np.mean((draws >= low) & (draws <= high)) == pytest.approx(coverage, abs=0.01)
+    # Two thirds lie within one standard deviation, as of a Gaussian.
+    mean, std = model.predict(x[:1], return_std=True)
+    assert np.mean(np.abs(draws - mean) <= std) == pytest.approx(norm.cdf(1.0) - norm.cdf(-1.0), abs=0.02)
+    quiet = model.sample_y(x[:1], 4000, random_state=0, noise=False)[0]
+    assert np.std(quiet) == pytest.approx(np.sqrt(model._posteriors[0].spread(model._values(x[:1]))[0]), rel=0.05)
+
+
+@pytest.mark.parametrize("degrees", [np.inf, 2.5])
+def test_one_standard_deviation_of_a_posterior_without_spread(degrees):
+    posterior = GaussianPosterior(np.arange(1), np.zeros(1), np.zeros((1, 1)), 0.25, 0.0, degrees)
+    one = np.ones((1, 1))
+    within = t.cdf(posterior.standard_deviation(one)[0] / 0.5, degrees)
+    assert within == pytest.approx(norm.cdf(1.0), abs=1e-9)
+    low, high = posterior.interval(one, 0.95)
+    assert t.cdf(high[0] / 0.5, degrees) - t.cdf(low[0] / 0.5, degrees) == pytest.approx(0.95, abs=1e-9)
+
+
+def test_the_probability_of_a_sign_is_the_share_of_draws_with_it(model):
+    report, rng = model.support_report(), np.random.default_rng(0)
+    weights = rng.multivariate_normal(report.weight, model.sigma_, 200_000)
+    share = np.mean(np.sign(weights) == np.sign(report.weight), axis=0)
+    np.testing.assert_allclose(report.sign_probability, share, atol=5e-3)
+    assert np.min(share) < 0.999  # some sign is in doubt, so that this can fail
+
+
+# -- the bound of Jaakkola and Jordan --------------------------------------------------------------------------------
+
+
+def quadratic(problem, xi, y):
+    """The bound on the log likelihood at outputs y, as the Gaussian problem and its constant have it."""
+    gaussian = bound_problem(problem, xi)
+    squares = gaussian.weights @ (gaussian.targets[:, 0] - y) ** 2
+    return -0.5 * squares + bound_constant(problem, xi)
+
+
+@pytest.fixture
+def logistic():
+    rng = np.random.default_rng(0)
+    labels, weights = rng.integers(0, 2, 12).astype(float), rng.uniform(0.5, 2.0, 12)
+    problem = LaplaceProblem(DenseDesign(np.eye(12)), Bernoulli(labels, weights), np.ones(12, dtype=bool))
+    return problem, lambda y: weights @ log_expit(np.where(labels > 0.5, y, -y))
+
+
+def test_the_bound_touches_the_likelihood_at_its_parameters(logistic):
+    problem, exact = logistic
+    xi = np.abs(np.random.default_rng(1).normal(scale=3.0, size=12))
+    xi[0] = 0.0
+    for signs in (np.ones(12), -np.ones(12), np.where(np.arange(12) % 2, 1.0, -1.0)):
+        assert quadratic(problem, xi, signs * xi) == pytest.approx(exact(signs * xi), rel=1e-9)
+
+
+def test_the_bound_is_below_the_likelihood_everywhere_else(logistic):
+    problem, exact = logistic
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        xi, y = np.abs(rng.normal(scale=3.0, size=12)), rng.normal(scale=4.0, size=12)
+        assert quadratic(problem, xi, y) < exact(y)
+
+
+def test_the_curvature_of_the_bound():
+    xi = np.array([0.0, 1e-6, 1e-3, 1.0, 30.0])
+    expected = [0.25, 0.25, 0.25, (expit(1.0) - 0.5) / 1.0, (expit(30.0) - 0.5) / 30.0]
+    np.testing.assert_allclose(bound_curvature(xi), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_evidence_of_the_variational_classifier_is_a_bound(seed):
+    """One function: the log evidence by quadrature is above it, and not far."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(30, 1))
+    y = (x[:, 0] + rng.normal(size=30) > 0).astype(int)
+    model = SparseBayesClassifier(fit_intercept=False, solver="variational").fit(x, y)
+    assert model.coef_.shape == (1, 1)
+    phi, alpha, signs = model._values(x)[:, 0], model.alpha_[0, 0], 2.0 * y - 1.0
+    mean, std = model.coef_[0, 0], np.sqrt(model._posteriors[0].covariance[0, 0])
+    w = np.linspace(mean - 12 * std, mean + 12 * std, 20_001)
+    logs = np.sum(log_expit(signs[:, None] * phi[:, None] * w), axis=0) + norm.logpdf(w, scale=alpha**-0.5)
+    exact = np.log(np.trapezoid(np.exp(logs - logs.max()), w)) + logs.max()
+    assert exact - 0.5 < model.log_marginal_likelihood_ < exact

@@ -1,0 +1,204 @@
+"""The noise models of the robust likelihoods: their bounds against the evidence by brute force, and their updates."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import betaln, digamma
+from scipy.stats import beta, gamma, norm, t
+
+from sparsebayes import SparseBayesRegressor
+from sparsebayes.likelihood import OutlierMixture, StudentT
+from sparsebayes.likelihood.robust import DataShare
+
+COUNTS = np.array([1.0, 2.0, 1.0, 3.0, 1.0])
+SQUARES = np.array([0.02, 0.5, 0.1, 30.0, 1.2])
+
+
+# -- Student's t -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("degrees", [2.3, 7.0])
+def test_the_bound_of_student_t_is_its_density_where_outputs_are_known(degrees):
+    r"""With its best precisions the bound is tight: :math:`\log\mathcal N - \ell` is the log density of Student's t."""
+    noise = 0.7
+    model = StudentT(np.full(5, 0.5 * (degrees + 1.0)), 0.5 * (degrees + SQUARES / noise), degrees)
+    gaussian = -0.5 * np.log(2.0 * np.pi * noise) - 0.5 * model.weights * SQUARES / noise
+    expected = t.logpdf(np.sqrt(SQUARES / noise), degrees) - 0.5 * np.log(noise)
+    assert COUNTS @ gaussian + model.bound(COUNTS) == pytest.approx(COUNTS @ expected, rel=1e-10)
+
+
+def test_any_other_precisions_bound_it_from_below():
+    """Also a bound where it is not tight, as the log of an expectation is above the expectation of a log."""
+    degrees, noise, rng = 3.0, 0.5, np.random.default_rng(0)
+    density = COUNTS @ (t.logpdf(np.sqrt(SQUARES / noise), degrees) - 0.5 * np.log(noise))
+    for _ in range(20):
+        model = StudentT(rng.uniform(0.5, 5.0, 5), rng.uniform(0.5, 8.0, 5), degrees)
+        gaussian = -0.5 * np.log(2.0 * np.pi * noise) - 0.5 * model.weights * SQUARES / noise
+        assert COUNTS @ gaussian + model.bound(COUNTS) < density
+
+
+def test_precisions_are_those_of_their_posterior():
+    r"""Of :math:`p(u|t)\propto p(t|u)p(u)` by quadrature."""
+    noise = 0.5
+    model = StudentT.begin(np.zeros(5), np.ones(5, dtype=bool)).updated(SQUARES, noise, COUNTS)
+    half = 0.5 * model.degrees
+    for square, weight, outlying in zip(SQUARES, model.weights, model.outlier_probability(), strict=True):
+
+        def joint(u, square=square):
+            return gamma.pdf(u, half, scale=1.0 / half) * norm.pdf(np.sqrt(square), scale=np.sqrt(noise / u))
+
+        total = quad(joint, 0.0, 60.0, limit=400)[0]
+        assert weight == pytest.approx(quad(lambda u: u * joint(u), 0.0, 60.0, limit=400)[0] / total, rel=1e-5)
+        assert outlying == pytest.approx(quad(joint, 0.0, 1.0 / 9.0)[0] / total, rel=1e-5)
+
+
+def test_the_degrees_of_freedom_are_the_most_likely():
+    rng = np.random.default_rng(0)
+    squares, counts = rng.standard_t(4.0, 4000) ** 2, rng.integers(1, 3, 4000).astype(float)
+    found = StudentT.begin(np.zeros(4000), np.ones(4000, dtype=bool)).updated(squares, 1.0, counts).degrees
+    trials = np.exp(np.linspace(np.log(2.0), np.log(20.0), 300))
+    best = trials[np.argmax([counts @ t.logpdf(np.sqrt(squares), d) for d in trials])]
+    assert found == pytest.approx(best, rel=0.02)
+    assert found == pytest.approx(4.0, rel=0.2)
+
+
+def test_every_row_of_student_t_is_an_observation_and_a_row_of_the_mixture_in_part():
+    model = StudentT(np.full(5, 2.0), np.array([1.0, 2.0, 4.0, 80.0, 2.0]), 3.0)
+    assert model.n_observations(COUNTS) == COUNTS.sum()
+    r = np.array([1.0, 0.5, 0.9, 0.0, 0.2])
+    assert OutlierMixture(r, -1.0).n_observations(COUNTS) == pytest.approx(COUNTS @ r)
+
+
+# -- the mixture -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "outliers"), [(0.0, 0.0), (100.0, 0.0), (37.5, 8.2), (20.0, 25.0), (3.0, 400.0), (1e5, 12.0)]
+)
+def test_the_posterior_of_the_share_of_data(data, outliers):
+    a, b = 11.0 + data, 1.0 + outliers
+    found = DataShare.seen(data, outliers)
+    above = beta.logsf(0.5, a, b)
+    assert found.log_normaliser == pytest.approx(betaln(a, b) + above, rel=1e-8, abs=1e-8)
+
+    if above > -1e-12:  # nothing is cut off
+        assert found.mean == pytest.approx(a / (a + b), rel=1e-9)
+        assert found.log_odds == pytest.approx(digamma(a) - digamma(b), rel=1e-8)
+        return
+
+    def mean(f):
+        centre, width = beta.mean(a, b), beta.std(a, b)
+        places = [p for p in (centre - 5 * width, centre, centre + 5 * width, 0.5 + 1e-3) if 0.5 < p < 1.0]
+        return quad(lambda x: f(x) * np.exp(beta.logpdf(x, a, b) - above), 0.5, 1.0, points=places, limit=500)[0]
+
+    assert found.mean == pytest.approx(mean(lambda x: x), rel=1e-6)
+    assert found.log_odds == pytest.approx(mean(lambda x: np.log(x) - np.log1p(-x)), rel=1e-5)
+
+
+def mixture_evidence(residuals, noise, log_outlier):
+    """Log evidence of residuals, with the share of data integrated out, by quadrature."""
+
+    def likelihood(share):
+        rows = share * norm.pdf(residuals, scale=np.sqrt(noise)) + (1.0 - share) * np.exp(log_outlier)
+        return np.prod(rows) * beta.pdf(share, 11, 1) / beta.sf(0.5, 11, 1)
+
+    return np.log(quad(likelihood, 0.5, 1.0)[0])
+
+
+def settled(residuals, noise, log_outlier, counts):
+    model = OutlierMixture(np.ones(len(residuals)), log_outlier)
+    bounds = []
+    for _ in range(300):
+        model = model.updated(residuals**2, noise, counts)
+        gaussian = -0.5 * np.log(2.0 * np.pi * noise) - 0.5 * residuals**2 / noise
+        bounds.append(counts @ (model.weights * gaussian) + model.bound(counts))
+    return model, np.array(bounds)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_of_the_mixture_is_just_below_its_evidence(seed):
+    """Normalised in all variables: it is a bound, near to what it bounds, and rises with every update."""
+    rng, noise, log_outlier = np.random.default_rng(seed), 0.04, -np.log(12.0)
+    residuals = np.where(rng.uniform(size=25) < 0.2, rng.uniform(-6, 6, 25), 0.2 * rng.standard_normal(25))
+    evidence = mixture_evidence(residuals, noise, log_outlier)
+    model, bounds = settled(residuals, noise, log_outlier, np.ones(25))
+    assert np.all(np.diff(bounds) >= -1e-9)
+    assert bounds[-1] <= evidence
+    assert bounds[-1] == pytest.approx(evidence, abs=0.5)
+    assert 0.5 <= model.data_share < 1.0
+
+
+def test_sure_rows_leave_the_evidence_exact():
+    """Where every row is surely data or surely not, the bound is the evidence."""
+    residuals = np.array([0.01, -0.02, 0.0, 0.01, 50.0, -60.0, 0.015, 0.0])
+    evidence = mixture_evidence(residuals, 1e-4, -np.log(220.0))
+    assert settled(residuals, 1e-4, -np.log(220.0), np.ones(8))[1][-1] == pytest.approx(evidence, abs=2e-3)
+
+
+def test_a_weight_is_so_many_copies_of_a_row():
+    residuals, copies = np.array([0.1, -0.3, 2.0, 0.05]), np.array([1, 3, 2, 4])
+    one, bounds = settled(residuals, 0.04, -2.0, copies.astype(float))
+    other, again = settled(np.repeat(residuals, copies), 0.04, -2.0, np.ones(10))
+    assert bounds[-1] == pytest.approx(again[-1], rel=1e-10)
+    assert one.data_share == pytest.approx(other.data_share, rel=1e-10)
+
+
+# -- the estimators ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def line():
+    """A line, a tenth of its rows wrong."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (60, 1))
+    y = 3.0 * x[:, 0] + 0.2 * rng.standard_normal(60)
+    y[:6] = rng.uniform(-8, 8, 6)
+    return x, y
+
+
+def integrated_evidence(x, y, alpha, density):
+    """Log evidence of one weight, whose prior precision is known, and rows of any density, on a grid."""
+    w = np.linspace(1.0, 5.0, 20_001)
+    rows = density(y[:, None] - x * w)
+    logs = np.sum(rows, axis=0) + norm.logpdf(w, scale=1.0 / np.sqrt(alpha))
+    return np.log(np.trapezoid(np.exp(logs - logs.max()), w)) + logs.max()
+
+
+def test_the_evidence_of_student_t_is_below_that_by_integration_and_near_to_it(line):
+    x, y = line
+    model = SparseBayesRegressor(likelihood="student-t", fit_intercept=False).fit(x, y)
+    scale, degrees = np.sqrt(model.noise_variance_), model.degrees_of_freedom_
+    exact = integrated_evidence(x, y, model.alpha_[0], lambda r: t.logpdf(r, degrees, scale=scale))
+    assert exact - 1.0 < model.log_marginal_likelihood_ < exact + 1e-3
+
+
+def test_the_evidence_of_outliers_is_below_that_by_integration_and_near_to_it(line):
+    x, y = line
+    model = SparseBayesRegressor(likelihood="outliers", fit_intercept=False).fit(x, y)
+    noise, log_outlier = model.noise_variance_, -np.log(2.0 * np.ptp(y))
+    share, weights = np.polynomial.legendre.leggauss(60)
+    share = 0.75 + 0.25 * share
+    logs = [
+        integrated_evidence(
+            x,
+            y,
+            model.alpha_[0],
+            lambda r, s=s: np.logaddexp(np.log(s) + norm.logpdf(r, scale=np.sqrt(noise)), np.log1p(-s) + log_outlier),
+        )
+        + np.log(0.25 * w)
+        + beta.logpdf(s, 11, 1)
+        - beta.logsf(0.5, 11, 1)
+        for s, w in zip(share, weights, strict=True)
+    ]
+    exact = np.logaddexp.reduce(logs)
+    assert exact - 1.0 < model.log_marginal_likelihood_ < exact + 1e-3
+    assert model.outlier_share_ == pytest.approx(0.1, abs=0.06)
+
+
+def test_the_bound_is_what_is_reported(line):
+    x, y = line
+    plain = SparseBayesRegressor(fit_intercept=False).fit(x, y)
+    for likelihood in ("outliers", "student-t"):
+        robust = SparseBayesRegressor(likelihood=likelihood, fit_intercept=False).fit(x, y)
+        assert robust.log_marginal_likelihood_ > plain.log_marginal_likelihood_ + 10.0
+        assert robust.certificate_.log_evidence == pytest.approx(robust.log_marginal_likelihood_, rel=1e-9)
