@@ -240,6 +240,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         compression: str | bool = "auto",
         storage: str = "float64",
         checkpoint: str | None = None,
+        effort: str = "default",
         n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -256,6 +257,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         self.compression = compression
         self.storage = storage
         self.checkpoint = checkpoint
+        self.effort = effort
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose
@@ -300,6 +302,7 @@ class RVC(KernelInputs, _Classifier):
         compression: str | bool = "auto",
         storage: str = "float64",
         checkpoint: str | None = None,
+        effort: str = "default",
         n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -319,6 +322,7 @@ class RVC(KernelInputs, _Classifier):
         self.compression = compression
         self.storage = storage
         self.checkpoint = checkpoint
+        self.effort = effort
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose

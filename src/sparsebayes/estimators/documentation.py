@@ -52,6 +52,8 @@ SETTINGS = """
     checkpoint : str, optional
         File in which a long search keeps its state; fitting the same data with the same settings again goes on from
         there.  It is removed once the search has ended by itself.
+    effort : {"fast", "default", "thorough"}
+        How many places a regression is searched from (see ``Sequential``); a solver object has its own.
     n_restarts : int
         Further starts from random models or, where the kernel is learned, from random parameters; the best is kept.
     random_state : int, optional

@@ -66,6 +66,7 @@ class Inputs(Described, Portable, ABC):
     compression: str | bool
     storage: str
     checkpoint: str | None
+    effort: str
     n_restarts: int
     random_state: int | np.random.RandomState | None
     verbose: int
@@ -109,7 +110,7 @@ class Inputs(Described, Portable, ABC):
         check_positive("max_iter", self.max_iter, integer=True)
         choose("support", self.support, SUPPORTS)
         check_restarts(self.n_restarts)
-        solver = resolve_solver(self.solver)
+        solver = resolve_solver(self.solver, self.effort)
         if self._learned_gamma is not None and isinstance(self.solver, str) and isinstance(solver, Sequential):
             solver.exchange = "converged"  # the search is made at many parameters: each must end well
         solver.check()
@@ -223,7 +224,7 @@ class Inputs(Described, Portable, ABC):
         ):
             if given is not None:
                 raise ValueError(f"{name}={given!r}: not for Dask collections; pass NumPy arrays")
-        solver = resolve_solver(self.solver)
+        solver = resolve_solver(self.solver, self.effort)
         solver.check()
         choose("support", self.support, SUPPORTS)
         cluster = Cluster.gather(X, y, numeric)

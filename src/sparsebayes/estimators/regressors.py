@@ -204,6 +204,7 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
         compression: str | bool = "auto",
         storage: str = "float64",
         checkpoint: str | None = None,
+        effort: str = "default",
         n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -221,6 +222,7 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
         self.compression = compression
         self.storage = storage
         self.checkpoint = checkpoint
+        self.effort = effort
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose
@@ -282,6 +284,7 @@ class RVR(KernelInputs, _Regressor):
         compression: str | bool = "auto",
         storage: str = "float64",
         checkpoint: str | None = None,
+        effort: str = "default",
         n_restarts: int = 0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -302,6 +305,7 @@ class RVR(KernelInputs, _Regressor):
         self.compression = compression
         self.storage = storage
         self.checkpoint = checkpoint
+        self.effort = effort
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.verbose = verbose

@@ -158,7 +158,7 @@ class ChunkedRegression(DictionaryInputs):
         choose("likelihood", self.likelihood, LIKELIHOODS)
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter, integer=True)
-        solver = resolve_solver(self.solver)
+        solver = resolve_solver(self.solver, self.effort)
         solver.check()
         if solver.candidates is not None:
             raise ValueError("candidates: functions cannot be generated where the rows are not kept")

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsebayes.inference import SOLVERS, Solver
+from sparsebayes.inference import SOLVERS, Sequential, Solver
+from sparsebayes.inference.search.starts import EFFORTS
 from sparsebayes.likelihood import ROBUST
 
 Array = NDArray[np.float64]
@@ -28,11 +29,13 @@ def choose(name: str, value: Any, known: tuple[str, ...]) -> str:
     return value
 
 
-def resolve_solver(solver: Any) -> Solver:
-    """Solver object from a name or from itself."""
+def resolve_solver(solver: Any, effort: Any = "default") -> Solver:
+    """Solver object from a name and an effort, or from itself."""
+    choose("effort", effort, EFFORTS)
     if isinstance(solver, Solver):
         return solver
-    return SOLVERS[choose("solver", solver, tuple(SOLVERS))]()
+    kind = SOLVERS[choose("solver", solver, tuple(SOLVERS))]
+    return kind(effort=effort) if kind is Sequential else kind()
 
 
 def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
