@@ -23,7 +23,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_lapack_funcs, solve_triangular
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from sparsebayes.inference.evidence import Array, best_moves
 from sparsebayes.inference.problem import GaussianProblem, Index
@@ -31,11 +31,12 @@ from sparsebayes.inference.search.climb import Scores
 from sparsebayes.inference.small import joint_newton, sumsq
 
 _CHOLESKY, _INVERT = get_lapack_funcs(("potrf", "trtri"), (np.zeros(1),))
+(_SOLVE,) = get_blas_funcs(("trsm",), (np.zeros(1),))
 
 # Part of a function that the model must leave over for its score to be above the rounding of G.
 _RESOLVED = 1e-8
-# What rounding of the inner products may change an evidence by, in nats.
-_ROUNDING = 1e-4
+# What rounding of the inner products may change an evidence by, as a part of it.
+_ROUNDING = 1e-5
 # Noise variance, as a part of the targets' mean square, below which residuals from inner products are mostly rounding.
 _LEAST_NOISE = 1e-7
 # Sweeps of the fixed point, and steps of Newton's method, in one settling at most.
@@ -85,7 +86,17 @@ class Gram:
         return self.problem.columns(functions) / self.norms[functions]
 
     def rows(self, functions: Index) -> Array:
-        """Rows of G, (k, M)."""
+        """Rows of G, (k, M); a copy."""
+        self._learn(functions)
+        return self._rows[self._slot[functions]]
+
+    def among(self, functions: Index) -> Array:
+        """Inner products of functions with one another, (k, k)."""
+        self._learn(functions)
+        return self._rows[np.ix_(self._slot[functions], functions)]
+
+    def _learn(self, functions: Index) -> None:
+        """Compute the rows that are not known yet."""
         fresh = functions[self._slot[functions] < 0]
         if len(fresh):
             used = self._used + len(fresh)
@@ -97,7 +108,6 @@ class Gram:
             self._rows[self._used : used] /= self.norms
             self._slot[fresh] = np.arange(self._used, used)
             self._used = used
-        return self._rows[self._slot[functions]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +127,7 @@ class Posterior:
     def of(cls, data: Gram, gram: Array, projection: Array, alpha: Array, beta: float) -> Posterior | None:
         r"""Posterior of functions with these inner products; None where it is at the mercy of rounding.
 
-        An error of eps in every inner product changes the evidence by :math:`\beta(\sum_j|\mu_j|)^2` times that.
+        Errors of eps in the inner products change the evidence by about :math:`\beta\sum_j\mu_j^2` times that.
         """
         precision = beta * gram
         precision.flat[:: len(alpha) + 1] += alpha
@@ -126,8 +136,6 @@ class Posterior:
             return None
         inverse = _INVERT(factor, lower=1)[0] if len(alpha) else factor
         mean = inverse.T @ (inverse @ (beta * projection))
-        if np.finfo(float).eps * beta * float(np.sum(np.abs(mean).sum(axis=0) ** 2)) > _ROUNDING:
-            return None
         fit = data.sumsq - 2.0 * float(np.vdot(projection, mean)) + float(np.vdot(mean, gram @ mean))
         fit = max(fit, np.finfo(float).eps * data.sumsq)  # below that it is rounding
         log_evidence = (
@@ -136,6 +144,8 @@ class Posterior:
             - 0.5 * float(alpha @ sumsq(mean))
             + data.n_targets * (0.5 * float(np.log(alpha).sum()) - float(np.log(factor.diagonal()).sum()))
         )
+        if np.finfo(float).eps * beta * float(np.vdot(mean, mean)) > _ROUNDING * max(1.0, abs(log_evidence)):
+            return None
         found = cls(gram, projection, alpha, beta, factor, mean, fit, float(log_evidence))
         found.__dict__["inverse"] = inverse
         return found
@@ -194,8 +204,7 @@ class GaussianModel:
     @classmethod
     def of(cls, data: Gram, functions: Index, alpha: Array, beta: float, learn_noise: bool) -> GaussianModel | None:
         """The model of these functions (precisions are of functions of unit norm)."""
-        gram, projection = data.rows(functions)[:, functions], data.projection[functions]
-        posterior = Posterior.of(data, gram, projection, alpha, beta)
+        posterior = Posterior.of(data, data.among(functions), data.projection[functions], alpha, beta)
         return None if posterior is None else cls(data, functions, posterior, learn_noise)
 
     @classmethod
@@ -423,20 +432,21 @@ class GaussianModel:
     # -- what the model leaves over ------------------------------------------------------------------------
 
     @cached_property
-    def _rows(self) -> Array:
-        return self.data.rows(self.functions)
-
-    @cached_property
     def _explained(self) -> Array:
         r""":math:`\mathbf L^{-1}\mathbf G_{a\cdot}`, (a, M)."""
-        if not self.size:
-            return np.zeros((0, len(self.data.norms)))
-        return solve_triangular(self.posterior.factor, self._rows, lower=True, check_finite=False)
+        rows = self.data.rows(self.functions)
+        # From the right with the transposes, which lie in memory as BLAS wants them: nothing is copied.
+        return (
+            _SOLVE(1.0, self.posterior.factor, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
+            if len(rows)
+            else rows
+        )
 
     @cached_property
     def _outside(self) -> tuple[Array, Array]:
         """S and Q of all functions (T&F eqs 24-25)."""
         beta, explained = self.beta, self._explained
         s = beta - beta**2 * np.einsum("am,am->m", explained, explained)
-        q = beta * (self.data.projection - self._rows.T @ self.posterior.mean)
+        # G_{a·}ᵀμ with μ = Σβb and both factors of Σ
+        q = beta * (self.data.projection - beta * (explained.T @ (self.posterior.inverse @ self.posterior.projection)))
         return s, q

@@ -29,6 +29,8 @@ _FAIR_PART = 0.1
 _OVERLAP = 0.5
 # Candidates that a batch is picked from, for each function of it.
 _POOL = 4
+# Single functions that are refused in a row before the climb ends: what their scores promise is rounding then.
+_PATIENCE = 50
 # Gains closer than this (relative) are a tie, which goes to the lowest index.
 _TIE = 1e-10
 # Part of what a batch promises to which its precisions settle: closer costs more and ends nowhere else.
@@ -107,7 +109,7 @@ def climb(
     accepted = accepted or (lambda before, after: None)
     refused: set[int] = set()
     width = batch
-    while len(model.indices) < limit:
+    while len(model.indices) < limit and len(refused) < _PATIENCE:
         scores = model.scores()
         scores.gain[list(refused)] = 0.0
         chosen = choose(model, scores, width, tol)
