@@ -14,7 +14,7 @@ from sparsebayes.basis import Basis, Functions, Linear
 from sparsebayes.basis.arrays import Place, is_elsewhere
 from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
 from sparsebayes.estimators.cluster import Cluster, bind_on_cluster, is_dask, predict_blocks
-from sparsebayes.estimators.cluster_fits import dictionary_on
+from sparsebayes.estimators.cluster_fits import check_solver, dictionary_on
 from sparsebayes.estimators.devices import check_arrays, map_elsewhere, to_host
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept
 from sparsebayes.estimators.portable import Portable
@@ -220,12 +220,16 @@ class Inputs(Described, Portable, ABC):
             ("gamma", self._learned_gamma),
             ("n_restarts", self.n_restarts or None),
             ("checkpoint", self.checkpoint),
+            ("device", self.device),
         ):
             if given is not None:
                 raise ValueError(f"{name}={given!r}: not for Dask collections; pass NumPy arrays")
         solver = resolve_solver(self.solver)
         solver.check()
+        check_solver(solver, classes=not numeric)
         choose("support", self.support, SUPPORTS)
+        choose("storage", self.storage, STORAGES)
+        check_compression(self.compression)
         cluster = Cluster.gather(X, y, numeric)
         self.n_features_in_ = cluster.n_features
         basis = self._make_basis(cluster, np.ones(1)) or Linear()

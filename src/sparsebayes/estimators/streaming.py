@@ -117,7 +117,11 @@ class ChunkedRegression(DictionaryInputs):
 
     def _asks_for_rows(self) -> bool:
         """Whether a setting needs more of the rows than their inner products; a file has them."""
-        return self.likelihood != "gaussian" or self.device is not None or self._needing_rows(resolve_solver(self.solver)) is not None
+        return (
+            self.likelihood != "gaussian"
+            or self.device is not None
+            or self._needing_rows(resolve_solver(self.solver)) is not None
+        )
 
     def _check_settings(self) -> Solver:
         """Every setting checked before a row is read: what inner products cannot give is refused by name.

@@ -211,7 +211,9 @@ class ErrorBars(Inputs):
     def _quantiles(self, coverage: float) -> Array:
         self._gaussian()
         if self._scores is None or self._score_counts is None:
-            raise ValueError("uncertainty='conformal': the model has no scores, because its fit kept no rows; call calibrate(X, y) first")
+            raise ValueError(
+                "uncertainty='conformal': the model has no scores, because its fit kept no rows; call calibrate(X, y) first"
+            )
         return np.array([conformal_quantile(scores, self._score_counts, coverage) for scores in self._scores.T])
 
     def _added_variance(self, X: Any, values: Array) -> list[Array]:
