@@ -229,7 +229,7 @@ def test_other_likelihoods_are_fitted_or_refused_before_a_row_is_read(tmp_path, 
         yield X, y
 
     for refused in (lambda m: m.fit(unread), lambda m: m.partial_fit(None, None)):
-        with pytest.raises(ValueError, match=f"likelihood='{likelihood}' weighs every row.*one array"):
+        with pytest.raises(ValueError, match=f"likelihood='{likelihood}' weighs every row.*one array or file"):
             refused(SparseBayesRegressor(likelihood=likelihood))
 
 

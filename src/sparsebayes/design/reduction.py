@@ -81,6 +81,19 @@ class Reduction:
         one = self.functions[:, constant]
         return one @ self.targets / (one @ one)
 
+    def centred(self, constant: int) -> tuple[Reduction, Floats]:
+        r"""The rows with the means of all functions but the constant one taken off, and these means.
+
+        With :math:`\mathbf r_1` the column of the constant function, the inner products of
+        :math:`\mathbf r_m-m_m\mathbf r_1` are those of :math:`\phi_m-m_m`, exactly.
+        """
+        one = self.functions[:, constant]
+        means = one @ self.functions / (one @ one)
+        means[constant] = 0.0
+        factor = self.factor.copy()
+        factor[:, : self.n_functions] -= np.outer(one, means)
+        return replace(self, factor=factor), means
+
     def distinct(self) -> NDArray[np.bool_]:
         """Functions that are no copy of an earlier one."""
         columns = self.functions

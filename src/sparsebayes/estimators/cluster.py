@@ -271,6 +271,28 @@ def variance_of_inputs(cluster: Cluster) -> float:
     return float(cluster.sum(input_spread, mean)[0]) / (n * cluster.n_features)
 
 
+def input_ranges(partition: Partition) -> tuple[Array, Array]:
+    """Smallest and largest entry of each column."""
+    return partition.X.min(axis=0), partition.X.max(axis=0)
+
+
+def join_ranges(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Ranges of several."""
+    lows, highs = zip(*parts, strict=True)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def input_sums_about(partition: Partition, origin: Array) -> tuple[Any, ...]:
+    """Sums of the inputs about an origin."""
+    return ((partition.X - origin).sum(axis=0),)
+
+
+def column_means(cluster: Cluster) -> Array:
+    """Means of the columns, exactly the entry of a constant one: two passes."""
+    low, _ = cluster.merge(input_ranges, join_ranges)
+    return low + cluster.sum(input_sums_about, low)[0] / cluster.n_rows
+
+
 def target_sums(partition: Partition) -> tuple[Any, ...]:
     """Sum of the targets."""
     return (float(np.sum(partition.y)),)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.basis import Functions
+from sparsebayes.basis import Functions, Linear
 from sparsebayes.basis.kernels import KernelFunctions
 from sparsebayes.design import DenseDesign, Reduction, representatives
 from sparsebayes.estimators import classification, regression
@@ -47,11 +47,42 @@ Array = NDArray[np.float64]
 _SAMPLE = 4
 
 
-def dictionary_on(cluster: Cluster, functions: Functions, basis: Any, fit_intercept: bool) -> Dictionary:
+def dictionary_on(
+    cluster: Cluster, functions: Functions, basis: Any, fit_intercept: bool, shift: Array | None = None
+) -> Dictionary:
     """The dictionary of functions on rows that are elsewhere."""
     m = len(functions)
     bias = m if fit_intercept else None
-    return Dictionary(Counted(cluster.n_rows, m + fit_intercept), functions, basis, m, bias)
+    return Dictionary(Counted(cluster.n_rows, m + fit_intercept), functions, basis, m, bias, shift=shift)
+
+
+class CentredColumns(Functions):
+    """Columns of X less their means, as workers evaluate them."""
+
+    def __init__(self, means: Array) -> None:
+        super().__init__(len(means))
+        self._means = means
+
+    def __len__(self) -> int:
+        return len(self._means)
+
+    def _evaluate(self, X: Array, idx: Any) -> Array:
+        return X[:, idx] - self._means[idx]
+
+    def restrict(self, idx: Any) -> Functions:
+        """They are evaluated, and never kept: the estimator keeps the columns and their offsets."""
+        raise TypeError("centred columns on a cluster are evaluated, never kept")
+
+    def specifications(self) -> list[Any]:
+        """The columns."""
+        return [{"kind": Linear.kind, "feature": j} for j in range(len(self))]
+
+
+def _on_rows(dictionary: Dictionary) -> Functions:
+    """The functions as they are on the rows."""
+    if dictionary.functions is None:
+        raise TypeError("a fit on a cluster needs functions")
+    return dictionary.functions if dictionary.shift is None else CentredColumns(dictionary.shift)
 
 
 def _eligible(functions: Functions, fit_intercept: bool, columns: Array | None) -> NDArray[np.bool_]:
@@ -102,13 +133,13 @@ def fit_regression(
     The triangle of all rows stands for them as it does for rows in chunks, for every solver: its rows share the weight
     of all evenly, and the last of them holds what no function explains.
     """
-    functions, n = dictionary.functions, cluster.n_rows
-    if functions is None:
-        raise TypeError("a fit on a cluster needs functions")
+    functions, n = _on_rows(dictionary), cluster.n_rows
     scale = _target_scale(cluster, task.fit_intercept)
     held = _triangle(cluster, functions, task.fit_intercept, float(scale.offset[0]), float(scale.scale[0]))
     rows = Reduction(held, held.shape[1] - 1, np.zeros(1), float(n), n)
-    dictionary = Dictionary.of_reduction(rows, functions, dictionary.basis, fit_intercept=task.fit_intercept)
+    dictionary = Dictionary.of_reduction(
+        rows, dictionary.functions, dictionary.basis, fit_intercept=task.fit_intercept, shift=dictionary.shift
+    )
     distinct = _eligible(functions, task.fit_intercept, held[:, :-1])
     even = replace(task, weights=np.full(len(held), n / len(held)))
     # Powers of two: nothing is rounded on the way.
@@ -169,9 +200,7 @@ def fit_classification(
     cluster: Cluster, task: Task, dictionary: Dictionary, classes: NDArray[Any], joint: bool
 ) -> classification.ClassificationFit:
     """The search of one machine, with one pass over the rows for every Newton step."""
-    functions, n = dictionary.functions, cluster.n_rows
-    if functions is None:
-        raise TypeError("a fit on a cluster needs functions")
+    functions, n = _on_rows(dictionary), cluster.n_rows
     m = dictionary.design.shape[1]
     against: list[int | None] = [1] if len(classes) == 2 else [None] if joint else list(range(len(classes)))
     distinct = _eligible(functions, task.fit_intercept, None)

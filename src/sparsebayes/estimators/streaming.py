@@ -53,6 +53,7 @@ class ChunkedRegression(DictionaryInputs):
     noise_variance: float | ArrayLike | None
     shared_support: bool
     _reduction: Reduction
+    _origin: Array
     _dictionary: Functions | None
     _single: bool
 
@@ -140,8 +141,8 @@ class ChunkedRegression(DictionaryInputs):
         solver.check()
         if self.likelihood != "gaussian":
             raise ValueError(
-                f"likelihood={self.likelihood!r} weighs every row by itself, and of rows that come in chunks only inner "
-                "products are kept; use likelihood='gaussian', or pass all rows as one array (or memory-mapped file)"
+                f"likelihood={self.likelihood!r} weighs every row by itself, and of rows that come in chunks only "
+                "inner products are kept; use likelihood='gaussian', or pass all rows as one array or file"
             )
         if self.device is not None:
             raise ValueError(
@@ -194,22 +195,33 @@ class ChunkedRegression(DictionaryInputs):
                 if self.basis is None
                 else self.basis.bind(X if sample is None else sample, random_state=self.random_state)
             )
-            count = X.shape[1] if self._dictionary is None else len(self._dictionary)
-            # Taking off one of the targets leaves constant ones exactly zero, and others with all their digits.
-            shift = matrix[0] if self.fit_intercept else np.zeros(matrix.shape[1])
-            self._reduction = Reduction.empty(count + self.fit_intercept, shift.copy())
+            self._begin(X, matrix, 0)
         if matrix.shape[1] != len(self._reduction.shift):
             raise ValueError(f"y has {matrix.shape[1]} targets; the rows before had {len(self._reduction.shift)}")
         if chunk.weight is not None and not np.any(np.asarray(chunk.weight)):
             return
         weights = check_weights(chunk.weight, len(X))
+        if self._reduction.n_rows == 0:
+            self._begin(X, matrix, int(np.flatnonzero(weights)[0]))
         for rows in row_blocks(len(X), self._reduction.block):
             used = weights[rows] > 0.0
             values = self._functions_on(X[rows][used])
             self._reduction = self._reduction.add(values, matrix[rows][used], weights[rows][used])
 
+    @property
+    def _centres_columns(self) -> bool:
+        """Whether the functions are the columns less their means."""
+        return self.fit_intercept and self._dictionary is None
+
+    def _begin(self, X: Array, targets: Array, row: int) -> None:
+        """No rows yet.  Taking off this one leaves constants exactly zero, and small spreads all their digits."""
+        count = X.shape[1] if self._dictionary is None else len(self._dictionary)
+        shift = targets[row] if self.fit_intercept else np.zeros(targets.shape[1])
+        self._origin = X[row].copy() if self._centres_columns else np.zeros(count)
+        self._reduction = Reduction.empty(count + self.fit_intercept, shift.copy())
+
     def _functions_on(self, X: Array) -> Array:
-        values = X if self._dictionary is None else self._dictionary.evaluate(X)
+        values = X - self._origin if self._dictionary is None else self._dictionary.evaluate(X)
         return np.column_stack([values, np.ones(len(X))]) if self.fit_intercept else values
 
     def _learn(self, progress: Progress) -> None:
@@ -218,7 +230,13 @@ class ChunkedRegression(DictionaryInputs):
         rows = self._reduction
         if rows.n_rows == 0:
             raise ValueError("sample_weight is zero on every row so far: at least one row must have a positive weight")
-        dictionary = Dictionary.of_reduction(rows, self._dictionary, self.basis, fit_intercept=self.fit_intercept)
+        shift = None
+        if self._centres_columns:
+            rows, means = rows.centred(rows.n_functions - 1)
+            shift = self._origin + means[:-1]
+        dictionary = Dictionary.of_reduction(
+            rows, self._dictionary, self.basis, fit_intercept=self.fit_intercept, shift=shift
+        )
         scale = np.sqrt(len(rows.factor) / rows.total)
         mean = np.zeros(len(rows.shift)) if dictionary.bias is None else rows.mean(dictionary.bias)
         centred = rows.targets if dictionary.bias is None else rows.targets - np.outer(rows.functions[:, -1], mean)

@@ -212,7 +212,8 @@ class ErrorBars(Inputs):
         self._gaussian()
         if self._scores is None or self._score_counts is None:
             raise ValueError(
-                "uncertainty='conformal': the model has no scores, because its fit kept no rows; call calibrate(X, y) first"
+                "uncertainty='conformal': the model has no scores, because its fit kept no rows; call calibrate(X, y) "
+                "first"
             )
         return np.array([conformal_quantile(scores, self._score_counts, coverage) for scores in self._scores.T])
 
