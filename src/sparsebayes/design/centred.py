@@ -6,9 +6,9 @@ different models, and the first knows where zero is on the scale of the inputs. 
 where zero is a convention (°C, K, °F, dates, altitudes), and a large offset hides everything else: with
 :math:`x_m=c+u_m` and centred targets, :math:`q_m^2/s_m` falls like :math:`\|u_m\|^2/(Nc^2)`.
 
-Any :math:`m_m` gives a valid model as long as the same one is used for predictions, so rounding in the mean itself does
-no harm; what matters is that a constant column becomes exactly zero, and that a small spread about a large mean keeps
-its digits.
+Any :math:`m_m` gives a valid model as long as the same one is used for predictions.  So the mean is rounded to a
+:math:`2^{-40}` part of the column's spread: weights and copies, rows in another order and in another storage, whose
+sums differ in the last bits, then lead to the very same columns, and taking off a large mean rounds nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from .mapped import MappedDesign
 from .operator import OperatorDesign
 from .protocol import BLOCK_BYTES, Design
 from .sparse import SparseDesign
+
+# Bits of a column's spread to which its mean is rounded.
+_BITS = 40
 
 
 def centred(X: Any, weights: Floats, *, single: bool = False) -> tuple[Design, Floats]:
@@ -59,6 +62,15 @@ def centred(X: Any, weights: Floats, *, single: bool = False) -> tuple[Design, F
     return DenseDesign(values), means
 
 
+def coarse(means: Floats, spread: Floats) -> Floats:
+    """Means to a fixed part of the columns' spread; those of constant columns as they are."""
+    with np.errstate(divide="ignore"):
+        exponent = np.where(spread > 0.0, np.floor(np.log2(spread)), 0.0) - _BITS
+    return np.where(
+        spread > 0.0, np.ldexp(np.round(np.ldexp(means, -exponent.astype(int))), exponent.astype(int)), means
+    )
+
+
 def _row_blocks(shape: tuple[int, ...]) -> list[slice]:
     step = max(1, BLOCK_BYTES // (8 * max(1, shape[1])))
     return [slice(start, start + step) for start in range(0, shape[0], step)]
@@ -73,16 +85,24 @@ def _dense_means(X: Any, weights: Floats) -> Floats:
         block = np.asarray(X[part], dtype=np.float64) - first
         block *= weights[part, None]
         total += block.sum(axis=0)
-    return first + total / np.sum(weights)
+    means = first + total / np.sum(weights)
+    square = np.zeros(X.shape[1])
+    for part in _row_blocks(X.shape):
+        block = np.asarray(X[part], dtype=np.float64) - means
+        square += (block * block * weights[part, None]).sum(axis=0)
+    return coarse(means, np.sqrt(square / np.sum(weights)))
 
 
 def _elsewhere(X: Any, weights: Floats, single: bool) -> tuple[Design, Floats]:
     place = Place.of(X)
     xp, first = place.xp, X[0, ...]
     share = place.put(weights / np.sum(weights))
-    means = first + xp.sum((X - first) * xp.astype(share, X.dtype)[:, None], axis=0)
-    values = X - means
-    return ArrayDesign(xp.astype(values, xp.float32) if single else values), np.asarray(place.get(means), np.float64)
+    share = xp.astype(share, X.dtype)[:, None]
+    means = first + xp.sum((X - first) * share, axis=0)
+    spread = xp.sum((X - means) ** 2 * share, axis=0) ** 0.5
+    means = coarse(*(np.asarray(place.get(part), np.float64) for part in (means, spread)))
+    values = X - place.put(means, X.dtype)
+    return ArrayDesign(xp.astype(values, xp.float32) if single else values), means
 
 
 def _operator(X: LinearOperator, weights: Floats) -> tuple[Design, Floats]:
@@ -140,7 +160,10 @@ class CentredSparse(SparseDesign):
         first = np.zeros(m)
         first[full] = held.data[held.indptr[:-1][full]]
         about = np.bincount(column, share[held.indices] * (held.data - first[column]), minlength=m)
-        self.means = first + about
+        means = first + about
+        entries = np.bincount(column, share[held.indices] * np.square(held.data - means[column]), minlength=m)
+        missing = np.maximum(1.0 - np.bincount(column, share[held.indices], minlength=m), 0.0) * ~full
+        self.means = coarse(means, np.sqrt(entries + missing * np.square(means)))
         data = np.where(full[column], held.data - self.means[column], held.data)
         self._Phi = sparse.csc_array((data, held.indices, held.indptr), shape=held.shape)
         self._PhiT = self._Phi.T

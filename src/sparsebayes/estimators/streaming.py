@@ -232,8 +232,7 @@ class ChunkedRegression(DictionaryInputs):
             raise ValueError("sample_weight is zero on every row so far: at least one row must have a positive weight")
         shift = None
         if self._centres_columns:
-            rows, means = rows.centred(rows.n_functions - 1)
-            shift = self._origin + means[:-1]
+            rows, shift = rows.centred(rows.n_functions - 1, self._origin)
         dictionary = Dictionary.of_reduction(
             rows, self._dictionary, self.basis, fit_intercept=self.fit_intercept, shift=shift
         )
