@@ -177,7 +177,8 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
     Notes
     -----
     ``relevance_`` holds columns of X for linear models, else places in the dictionary.  ``coef_`` of a linear model has
-    an entry for every column of X, zero where it was left out.
+    an entry for every column of X, zero where it was left out; ``X_offset_`` is what was taken off each column, so that
+    ``X @ coef_ + intercept_`` is the prediction and ``(X - X_offset_)[:, relevance_]`` are the functions of ``sigma_``.
 
     Examples
     --------
