@@ -8,6 +8,7 @@ from sparsebayes import RVR, datasets
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.certificate import certify
+from sparsebayes.inference.noise import NoiseProfile
 from sparsebayes.inference.problem import GaussianProblem
 
 TOL = 1e-3
@@ -51,6 +52,11 @@ def test_gains_of_additions_re_estimations_deletions_and_noise(seed):
     added_most = max(best_of(lambda x, m=m: added(m, x), -12.0, 20.0) for m in (1, 3, 5))
     assert found.excluded_gain == pytest.approx(max(added_most, 0.0), rel=1e-5)
     assert found.excluded_function == 1
+    # s and q of a function left out are its products with the inverse of the targets' covariance (T&F eq. 22).
+    C = np.eye(40) / beta + (Phi[:, kept] / alpha) @ Phi[:, kept].T
+    s = np.einsum("nm,nm->m", Phi, np.linalg.solve(C, Phi))
+    q = Phi.T @ np.linalg.solve(C, t)
+    assert found.excluded_theta == pytest.approx(np.max((q**2 / s - 1.0)[[1, 3, 5]]), rel=1e-9)
     inside = []
     for j in range(3):
         rest, others = [kept[i] for i in range(3) if i != j], np.delete(alpha, j)
@@ -117,3 +123,17 @@ def test_no_single_move_of_a_finished_fit_gains(seed):
         assert evidence(Phi, y, rest, np.delete(alpha, j), beta) < here + model.tol
     for factor in (0.5, 0.9, 1.1, 2.0):
         assert evidence(Phi, y, kept, alpha, factor * beta) < here + model.tol
+
+
+def test_a_prior_on_the_noise_is_part_of_its_profile():
+    Phi, t, kept, alpha, _, active = unsettled(0)
+    profile = NoiseProfile.of(active, 1.7, 0.6)
+
+    def objective(x):
+        """Evidence and log Gamma(shape, rate) of the inverse noise variance as a scale, up to a constant."""
+        return evidence(Phi, t, kept, alpha, np.exp(x)) + 1.7 * x - 0.6 * np.exp(x)
+
+    for x in (-2.0, 0.5, 3.0):
+        assert profile.evidence(x) - profile.evidence(0.0) == pytest.approx(objective(x) - objective(0.0), rel=1e-9)
+        slope = (objective(x + 1e-5) - objective(x - 1e-5)) / 2e-5
+        assert profile.slope(x) == pytest.approx(slope, rel=1e-5)
