@@ -8,6 +8,7 @@ from sparsebayes import SparseBayesClassifier, SparseBayesRegressor, datasets, l
 from sparsebayes.basis import RBF, Bias, Heaviside, Linear, Polynomial
 from sparsebayes.chunks import ArrayChunks, IterableChunks, ParquetChunks, sample_rows
 from sparsebayes.design import MappedDesign, Reduction
+from sparsebayes.inference import Sequential
 from sparsebayes.testing.design import DesignConformance
 
 WEIGHTS = np.array([1.0, 0.0, -2.0, 0.0, 0.5, 0.0])
@@ -189,3 +190,106 @@ def test_a_reduction_has_the_inner_products_of_all_rows():
     assert reduced.factor.shape == (7, 7)
     assert_allclose(reduced.factor.T @ reduced.factor, everything.T @ (w[:, None] * everything), rtol=1e-12, atol=1e-10)
     assert reduced.total == w.sum()
+
+
+# -- settings that inner products can, and cannot, give ----------------------------------------------------------
+
+
+def outlying(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((300, 4))
+    y = X[:, 0] - 2.0 * X[:, 1] + 0.05 * rng.standard_normal(300)
+    y[:45] += 30.0
+    return X, y
+
+
+def ways(tmp_path, X, y):
+    """The four ways in which a fixed dictionary can be given its rows."""
+    held = mapped(tmp_path / "X", X)
+    return {
+        "array": lambda model: model.fit(X, y),
+        "memmap": lambda model: model.fit(held, y),
+        "chunks": lambda model: model.fit(cut(X, y)),
+        "partial_fit": lambda model: model.partial_fit(X[:150], y[:150]).partial_fit(X[150:], y[150:]),
+    }
+
+
+@pytest.mark.parametrize("likelihood", ["student-t", "outliers", "poisson"])
+def test_other_likelihoods_are_fitted_or_refused_before_a_row_is_read(tmp_path, likelihood):
+    X, y = outlying()
+    y = np.abs(np.round(y)) if likelihood == "poisson" else y
+    way = ways(tmp_path, X, y)
+    here = way["array"](SparseBayesRegressor(likelihood=likelihood))
+    there = way["memmap"](SparseBayesRegressor(likelihood=likelihood))
+    assert_array_equal(there.relevance_, here.relevance_)
+    assert_allclose(there.predict(X), here.predict(X), rtol=1e-6, atol=1e-8)
+
+    def unread():
+        raise AssertionError("a row was read")
+        yield X, y
+
+    for refused in (lambda m: m.fit(unread), lambda m: m.partial_fit(None, None)):
+        with pytest.raises(ValueError, match=f"likelihood='{likelihood}' weighs every row.*one array or file"):
+            refused(SparseBayesRegressor(likelihood=likelihood))
+
+
+@pytest.mark.parametrize("basis", [None, RBF(3.0, centres=np.random.default_rng(5).standard_normal((40, 4)))])
+@pytest.mark.parametrize("settings", [{"support": "conservative"}, {"n_restarts": 2, "random_state": 3}])
+def test_every_way_takes_the_same_rule_and_restarts(tmp_path, settings, basis):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 4))
+    X = np.column_stack([X, rng.standard_normal((300, 36))]) if basis is None else X
+    y = X[:, 0] - 2.0 * X[:, 1] + rng.standard_normal(300)
+    for way, fit in ways(tmp_path, X, y).items():
+        found = fit(SparseBayesRegressor(basis, **settings))
+        if way == "array":
+            here = found
+        same(found, here)
+        assert found.certificate_.objective == pytest.approx(here.certificate_.objective, rel=1e-9)
+        assert len(found.history_) == len(here.history_)
+    if "support" in settings:
+        assert len(here.relevance_) < len(SparseBayesRegressor(basis).fit(X, y).relevance_)
+
+
+@pytest.mark.parametrize("basis", [None, RBF(3.0, centres=np.random.default_rng(5).standard_normal((40, 4)))])
+def test_error_bars_without_rows_work_or_say_what_is_missing(tmp_path, basis):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((300, 4))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(300)
+    way = ways(tmp_path, X, y)
+    for name in ("memmap", "chunks", "partial_fit"):
+        model = way[name](SparseBayesRegressor(basis))
+        with pytest.raises(ValueError, match="kept no rows; call calibrate"):
+            model.predict(X, return_std=True, uncertainty="conformal")
+        with pytest.raises(ValueError, match="training rows, which are kept by a fit on an array"):
+            model.predict(X, return_std=True, uncertainty="augmented")
+        with pytest.raises(ValueError, match="training rows, which are kept by a fit on an array"):
+            model.predict_interval(X, uncertainty="augmented")
+        low, high = model.calibrate(X, y).predict_interval(X, uncertainty="conformal")
+        assert np.mean((low <= y) & (y <= high)) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"device": "cpu"}, "device='cpu': rows that come in chunks"),
+        ({"solver": Sequential(split_merge=True)}, "split_merge: functions cannot be generated"),
+        ({"solver": "subset", "basis": RBF(3.0, centres=15)}, "solver='subset' takes the function of the row"),
+        ({"support": "generous"}, "support='generous'"),
+        ({"storage": "float16"}, "storage='float16'"),
+        ({"compression": True}, "compression=True"),
+        ({"n_restarts": -1}, "n_restarts=-1"),
+    ],
+)
+def test_settings_of_chunks_are_refused_by_name(settings, message):
+    X, y, _ = rows()
+    with pytest.raises(ValueError, match=message):
+        SparseBayesRegressor(**settings).fit(cut(X, y))
+
+
+@pytest.mark.parametrize("solver", ["mackay", "em", "variational", "backfitting", "subset"])
+def test_every_solver_gives_the_model_of_all_rows(solver):
+    X, y, _ = rows(300)
+    here, there = SparseBayesRegressor(solver=solver).fit(X, y), SparseBayesRegressor(solver=solver).fit(cut(X, y))
+    assert_array_equal(there.relevance_, here.relevance_)
+    assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=1e-7 * y.std())

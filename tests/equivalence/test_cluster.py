@@ -12,6 +12,7 @@ from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF
 from sparsebayes.estimators import cluster as clusters
 from sparsebayes.estimators import cluster_fits
+from sparsebayes.inference import Sequential
 from sparsebayes.inference.partitions import products, triangle
 
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
@@ -168,3 +169,65 @@ def test_mixed_collections_are_refused():
         RVR().fit(split(X), y)
     with pytest.raises(ValueError, match="sample_weight"):
         RVR().fit(split(X), split(y), np.ones(len(y)))
+
+
+# -- solvers: the model of the rows in memory, or a refusal before anything is computed --------------------------
+
+
+KERNEL = RBF(3.0, centres=regression(5)[0][:12])
+EXCHANGE = Sequential(exchange="converged")
+
+
+# Backfitting ends where its cycles change little; between functions nearly parallel, rounding decides where that is.
+@pytest.mark.parametrize(
+    ("basis", "solver"),
+    [
+        *((None, solver) for solver in ("mackay", "em", "variational", "backfitting", EXCHANGE)),
+        *((KERNEL, solver) for solver in ("mackay", "em", "variational", EXCHANGE)),
+    ],
+    ids=repr,
+)
+def test_every_solver_of_regression_gives_the_model_in_memory(basis, solver):
+    X, y = regression(5)
+    with clusters._dask().config.set(scheduler="synchronous"):
+        there = SparseBayesRegressor(basis, solver=solver).fit(split(X), split(y))
+    here = SparseBayesRegressor(basis, solver=solver).fit(X, y)
+    np.testing.assert_array_equal(there.relevance_, here.relevance_)
+    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=CLOSE * y.std())
+    np.testing.assert_allclose(there.log_marginal_likelihood_, here.log_marginal_likelihood_, rtol=1e-6)
+
+
+class Untouched:
+    """A Dask collection whose rows must not be asked for."""
+
+    __module__ = "dask.array"
+
+    def __dask_graph__(self):
+        raise AssertionError("the graph was asked for")
+
+    def to_delayed(self):
+        raise AssertionError("the partitions were asked for")
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (RVC(solver=Sequential(exchange="converged")), r"exchange='converged'.*Sequential\(exchange='never'\)"),
+        (SparseBayesClassifier(solver="mackay"), "solver='mackay'.*solver='sequential', or pass NumPy arrays"),
+        (RVC(solver="em"), "solver='em'.*solver='sequential', or pass NumPy arrays"),
+        (RVC(solver="variational"), "solver='variational'.*solver='sequential', or pass NumPy arrays"),
+        (RVC(solver="backfitting"), "solver='backfitting'.*solver='sequential', or pass NumPy arrays"),
+        (RVC(solver="subset"), "solver='subset'.*solver='sequential', or pass NumPy arrays"),
+        (RVR(solver="subset"), "solver='subset'.*solver='sequential', or pass NumPy arrays"),
+        (RVR(solver=Sequential(split_merge=True)), "split_merge.*or pass NumPy arrays"),
+        (RVC(solver=Sequential(candidates=lambda c, rng: c)), "candidates.*or pass NumPy arrays"),
+        (RVR(device="cpu"), "device='cpu': not for Dask"),
+        (RVR(compression=True), "compression=True"),
+        (RVR(storage="float16"), "storage='float16'"),
+        (RVR(support="generous"), "support='generous'"),
+    ],
+    ids=repr,
+)
+def test_what_a_cluster_cannot_do_is_refused_before_anything_is_computed(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(Untouched(), Untouched())

@@ -72,7 +72,7 @@ def check_model(model, X, y, fit_intercept):
     """Every fitted attribute against dense linear algebra, in the user's units."""
     offset = y.mean() if fit_intercept else 0.0
     biased = len(model.alpha_) > len(model.relevance_)
-    Phi = np.column_stack([X[:, model.relevance_], np.ones((len(y), int(biased)))])
+    Phi = np.column_stack([(X - model.X_offset_)[:, model.relevance_], np.ones((len(y), int(biased)))])
     noise = model.noise_variance_
     value, error = brute_evidence(Phi, model.alpha_, noise, (y - offset)[:, None])
     assert abs(value - model.log_marginal_likelihood_) <= 1e-7 * max(1.0, abs(value), len(y)) + error
@@ -91,7 +91,8 @@ def check_model(model, X, y, fit_intercept):
     spread = np.sqrt(noise + np.einsum("na,ab,nb->n", Phi, covariance, Phi))
     np.testing.assert_allclose(std / sd, spread / sd, rtol=1e-5, atol=1e-7)
     bias = weights[-1] if biased else 0.0
-    np.testing.assert_allclose((model.intercept_ - offset - bias) / sd, 0.0, atol=1e-4)
+    level = offset + bias - weights[: len(model.relevance_)] @ model.X_offset_[model.relevance_]
+    np.testing.assert_allclose((model.intercept_ - level) / sd, 0.0, atol=1e-4)
 
 
 @given(problem=problems(), seed=seeds)

@@ -82,7 +82,12 @@ def test_two_classes_ascend_to_a_laplace_evidence(problem, solver, fit_intercept
     assert model.status_.converged
     assert model.certificate_.converged
     value = laplace_evidence(
-        np.column_stack([X[:, model.relevance_], np.ones((len(y), model.alpha_.shape[1] - len(model.relevance_)))]),
+        np.column_stack(
+            [
+                (X - model.X_offset_)[:, model.relevance_],
+                np.ones((len(y), model.alpha_.shape[1] - len(model.relevance_))),
+            ]
+        ),
         model.alpha_[0],
         y,
     )

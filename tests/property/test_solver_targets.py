@@ -59,7 +59,7 @@ def test_shared_support_is_one_support(seed, fixed):
     relative = model.alpha_ * unit[:, None] ** 2
     np.testing.assert_allclose(relative, np.broadcast_to(relative[0], relative.shape), rtol=1e-9)
     biased = model.alpha_.shape[1] > len(model.relevance_)
-    Phi = np.column_stack([X[:, model.relevance_], np.ones((len(X), int(biased)))])
+    Phi = np.column_stack([(X - model.X_offset_)[:, model.relevance_], np.ones((len(X), int(biased)))])
     values = [
         brute_evidence(Phi, model.alpha_[k], model.noise_variance_[k], (Y - Y.mean(axis=0))[:, [k]])[0]
         for k in range(3)

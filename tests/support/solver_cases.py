@@ -120,8 +120,8 @@ def several(seed, n=30, m=12, targets=3):
 
 
 def full(X, fit_intercept):
-    """The dictionary with the intercept."""
-    return np.column_stack([X, np.ones(len(X))]) if fit_intercept else X
+    """The dictionary: with the intercept beside them, the columns are less their means."""
+    return np.column_stack([X - X.mean(axis=0), np.ones(len(X))]) if fit_intercept else X
 
 
 # -- what every fit is held against ----------------------------------------------------------------------

@@ -200,3 +200,11 @@ def test_bad_inputs():
     model = SparseKernelPCA(0.05, 2).fit(X)
     with pytest.raises(ValueError, match="columns"):
         model.inverse_transform(np.zeros((3, 5)))
+
+
+def test_without_arguments():
+    model = SparseKernelPCA()
+    assert clone(model).get_params() == model.get_params()
+    projected = model.fit(X).transform(X)
+    assert projected.shape == (len(X), model.n_components_)
+    assert 0 < len(model.relevance_) < len(X) / 2

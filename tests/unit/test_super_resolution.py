@@ -127,3 +127,33 @@ def test_bad_input_is_refused():
         super_resolve([image, image], scale=0)
     with pytest.raises(ValueError, match="empty"):
         super_resolve([image[:0], image[:0]])
+
+
+def page(seed):
+    """A page of made-up letters, 64 × 64 pixels: strokes one pixel wide, black on white."""
+    rng, image = np.random.default_rng(seed), np.ones((64, 64))
+    for top in range(2, 55, 11):
+        for left in range(2, 57, 6):
+            letter, along = np.zeros((7, 5)), np.arange(5)
+            for _ in range(3):
+                kind = rng.integers(3)
+                if kind == 0:
+                    letter[:, rng.integers(5)] = 1.0
+                elif kind == 1:
+                    letter[rng.integers(7)] = 1.0
+                else:
+                    letter[along + rng.integers(3), along if rng.random() < 0.5 else 4 - along] = 1.0
+            image[top : top + 7, left : left + 5] -= letter
+    return image
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_little_blur_is_registered_too(seed):
+    scene = page(seed)
+    images, motion = make_views(scene, 16, scale=4, blur=0.3, noise=0.02, random_state=seed)
+    found = super_resolve(images, scale=4)
+    assert np.sqrt(np.mean((found.motion.shifts - motion.shifts) ** 2)) < 0.1
+    assert 0.1 < found.blur < 0.5
+    assert found.noise == pytest.approx(0.02, rel=0.4)
+    bicubic = zoom(images[0], 4, order=3, mode="nearest", grid_mode=True)
+    assert psnr(found.image, scene) > psnr(bicubic, scene) + 0.8

@@ -10,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.basis.base import Floats
 
+from .centred import CentredSparse, centred
 from .compressed import CompressedDesign, compress_kernel, with_columns
 from .dense import DenseDesign, projected
 from .device import ArrayDesign, ArrayKernelDesign, ArrayRanking, ArrayStack, Native
@@ -31,6 +32,7 @@ __all__ = [
     "ArrayDesign",
     "ArrayKernelDesign",
     "ArrayStack",
+    "CentredSparse",
     "CompressedDesign",
     "DenseDesign",
     "Design",
@@ -46,6 +48,7 @@ __all__ = [
     "ScreenedDesign",
     "SparseDesign",
     "as_design",
+    "centred",
     "compress_elsewhere",
     "compress_kernel",
     "projected",

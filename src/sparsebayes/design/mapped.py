@@ -22,14 +22,17 @@ class MappedDesign(Design):
         Read by slices of rows; of any real dtype, converted block by block.
     max_bytes : int, default=64 MiB
         Memory for one block.
+    shift : (M,) array, optional
+        Taken off the columns as they are read.
     """
 
-    def __init__(self, Phi: NDArray[Any], *, max_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(self, Phi: NDArray[Any], *, max_bytes: int = BLOCK_BYTES, shift: Floats | None = None) -> None:
         if Phi.ndim != 2:
             raise ValueError(f"Phi has shape {Phi.shape}; expected two dimensions (rows, columns)")
         if Phi.dtype.kind not in "fiub":
             raise TypeError(f"Phi has dtype {Phi.dtype}; expected real numbers")
         self._Phi = Phi
+        self._shift = shift
         self._rows = max(1, max_bytes // (8 * max(1, Phi.shape[1])))
 
     @property
@@ -40,7 +43,8 @@ class MappedDesign(Design):
     def _parts(self) -> Iterator[tuple[slice, Floats]]:
         for start in range(0, len(self._Phi), self._rows):
             part = slice(start, start + self._rows)
-            yield part, np.asarray(self._Phi[part], dtype=np.float64)
+            block = np.asarray(self._Phi[part], dtype=np.float64)
+            yield part, block if self._shift is None else block - self._shift
 
     def columns(self, idx: Any) -> Floats:
         """Return Φ[:, idx], a new (N, k) array."""

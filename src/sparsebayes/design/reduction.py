@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.basis.base import Floats
 
+from .centred import coarse
 from .protocol import BLOCK_BYTES
 
 # Columns are copies where they differ by no more than this part of their length: less than repeated factorisation
@@ -80,6 +81,25 @@ class Reduction:
         """Weighted mean of the shifted targets, by their inner products with the constant function."""
         one = self.functions[:, constant]
         return one @ self.targets / (one @ one)
+
+    def centred(self, constant: int, origin: Floats) -> tuple[Reduction, Floats]:
+        r"""The rows with the means of all functions but the constant one taken off, and these means.
+
+        The functions had an ``origin`` taken off before, (M - 1,); the means are about zero.
+
+        With :math:`\mathbf r_1` the column of the constant function, the inner products of
+        :math:`\mathbf r_m-m_m\mathbf r_1` are those of :math:`\phi_m-m_m`, exactly.
+        """
+        one, others = self.functions[:, constant], np.arange(self.n_functions) != constant
+        columns = self.functions[:, others]
+        means = one @ columns / (one @ one)
+        spread = np.linalg.norm(columns - np.outer(one, means), axis=0) / np.sqrt(self.total)
+        # A column that does not vary has no mean about its origin but rounding.
+        spread = np.where(np.any(columns != 0.0, axis=0), spread, 0.0)
+        shift = coarse(origin + means, spread)
+        factor = self.factor.copy()
+        factor[:, np.flatnonzero(others)] -= np.outer(one, shift - origin)
+        return replace(self, factor=factor), shift
 
     def distinct(self) -> NDArray[np.bool_]:
         """Functions that are no copy of an earlier one."""

@@ -215,7 +215,8 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
     Notes
     -----
     ``relevance_`` holds columns of X for linear models, else places in the dictionary.  ``coef_`` of a linear model has
-    an entry for every column of X, zero where it was left out.
+    an entry for every column of X, zero where it was left out; ``X_offset_`` is what was taken off each column
+    (``intercept_`` is that of the columns as given).
 
     Examples
     --------

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sparsebayes.basis import Basis, Functions
 from sparsebayes.basis.distances import farthest_rows
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
+from sparsebayes.design.centred import coarse
 from sparsebayes.inference.partitions import Partition
 
 Array = NDArray[np.float64]
@@ -269,6 +270,32 @@ def variance_of_inputs(cluster: Cluster) -> float:
     n, total = cluster.sum(input_sums)
     mean = float(np.mean(total / n))
     return float(cluster.sum(input_spread, mean)[0]) / (n * cluster.n_features)
+
+
+def input_ranges(partition: Partition) -> tuple[Array, Array]:
+    """Smallest and largest entry of each column."""
+    return partition.X.min(axis=0), partition.X.max(axis=0)
+
+
+def join_ranges(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Ranges of several."""
+    lows, highs = zip(*parts, strict=True)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def input_sums_about(partition: Partition, origin: Array) -> tuple[Any, ...]:
+    """Sums of the inputs about an origin, and of their squares."""
+    about = partition.X - origin
+    return about.sum(axis=0), np.square(about).sum(axis=0)
+
+
+def column_means(cluster: Cluster) -> Array:
+    """Means of the columns by the rule of ``design/centred.py``, exactly the entry of a constant one: two passes."""
+    low, _ = cluster.merge(input_ranges, join_ranges)
+    mean, square = (total / cluster.n_rows for total in cluster.sum(input_sums_about, low))
+    # Only the magnitude of the spread matters; where nearly all of it cancels, that of the mean is near enough.
+    spread = np.sqrt(np.maximum(square - mean**2, 1e-12 * square))
+    return coarse(low + mean, spread)
 
 
 def target_sums(partition: Partition) -> tuple[Any, ...]:

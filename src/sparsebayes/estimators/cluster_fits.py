@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.basis import Functions
+from sparsebayes.basis import Functions, Linear
 from sparsebayes.basis.kernels import KernelFunctions
-from sparsebayes.design import DenseDesign, representatives
+from sparsebayes.design import DenseDesign, Reduction, representatives
 from sparsebayes.estimators import classification, regression
 from sparsebayes.estimators.cluster import (
     Cluster,
@@ -21,18 +21,18 @@ from sparsebayes.estimators.cluster import (
     target_spread,
     target_sums,
 )
-from sparsebayes.estimators.dictionary import Dictionary, landmarks_of
+from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.estimators.regression import Targets
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_largest
-from sparsebayes.inference.guard import run_guarded
+from sparsebayes.inference import SOLVERS, Sequential, Solver, SubsetSelection
 from sparsebayes.inference.partitions import (
     Count,
     Counted,
     PartitionedProblem,
     independent,
     join_triangles,
-    problem_of,
     products,
     thinned,
     triangle,
@@ -47,11 +47,42 @@ Array = NDArray[np.float64]
 _SAMPLE = 4
 
 
-def dictionary_on(cluster: Cluster, functions: Functions, basis: Any, fit_intercept: bool) -> Dictionary:
+def dictionary_on(
+    cluster: Cluster, functions: Functions, basis: Any, fit_intercept: bool, shift: Array | None = None
+) -> Dictionary:
     """The dictionary of functions on rows that are elsewhere."""
     m = len(functions)
     bias = m if fit_intercept else None
-    return Dictionary(Counted(cluster.n_rows, m + fit_intercept), functions, basis, m, bias)
+    return Dictionary(Counted(cluster.n_rows, m + fit_intercept), functions, basis, m, bias, shift=shift)
+
+
+class CentredColumns(Functions):
+    """Columns of X less their means, as workers evaluate them."""
+
+    def __init__(self, means: Array) -> None:
+        super().__init__(len(means))
+        self._means = means
+
+    def __len__(self) -> int:
+        return len(self._means)
+
+    def _evaluate(self, X: Array, idx: Any) -> Array:
+        return X[:, idx] - self._means[idx]
+
+    def restrict(self, idx: Any) -> Functions:
+        """They are evaluated, and never kept: the estimator keeps the columns and their offsets."""
+        raise TypeError("centred columns on a cluster are evaluated, never kept")
+
+    def specifications(self) -> list[Any]:
+        """The columns."""
+        return [{"kind": Linear.kind, "feature": j} for j in range(len(self))]
+
+
+def _on_rows(dictionary: Dictionary) -> Functions:
+    """The functions as they are on the rows."""
+    if dictionary.functions is None:
+        raise TypeError("a fit on a cluster needs functions")
+    return dictionary.functions if dictionary.shift is None else CentredColumns(dictionary.shift)
 
 
 def _eligible(functions: Functions, fit_intercept: bool, columns: Array | None) -> NDArray[np.bool_]:
@@ -66,27 +97,55 @@ def _eligible(functions: Functions, fit_intercept: bool, columns: Array | None) 
     return representatives(DenseDesign(columns)) == np.arange(columns.shape[1])
 
 
+def check_solver(solver: Solver, *, classes: bool) -> None:
+    """Refuse, before anything is computed, what cannot be done with sums over the rows."""
+    if solver.candidates is not None or solver.split_merge:
+        raise ValueError(
+            "candidates, split_merge: functions are not generated on the way on a cluster; use a basis with centres, "
+            "or pass NumPy arrays"
+        )
+    if classes and not isinstance(solver, Sequential):
+        raise ValueError(
+            f"solver={_name(solver)!r}: Dask collections of classes are fitted by 'sequential' only, the others need "
+            "all rows at every step; use solver='sequential', or pass NumPy arrays"
+        )
+    if classes and isinstance(solver, Sequential) and solver.exchange != "never":
+        raise ValueError(
+            f"exchange={solver.exchange!r}: exchanges of functions compare their columns, and rows of Dask collections "
+            "do not travel; use Sequential(exchange='never'), or pass NumPy arrays"
+        )
+    if isinstance(solver, SubsetSelection):
+        raise ValueError(
+            "solver='subset' takes the function of the row with the largest residual, and rows of Dask collections do "
+            "not travel; use solver='sequential', or pass NumPy arrays"
+        )
+
+
+def _name(solver: Solver) -> str:
+    return next((name for name, kind in SOLVERS.items() if type(solver) is kind), type(solver).__name__)
+
+
 def fit_regression(
     cluster: Cluster, task: Task, dictionary: Dictionary, noise: Array | None
 ) -> regression.RegressionFit:
-    """Three passes over the rows for all that a Gaussian problem needs of them; the rest happens here."""
-    functions, n = dictionary.functions, cluster.n_rows
-    if functions is None:
-        raise TypeError("a fit on a cluster needs functions")
+    """Three passes over the rows for all that a Gaussian problem needs of them; the rest happens here.
+
+    The triangle of all rows stands for them as it does for rows in chunks, for every solver: its rows share the weight
+    of all evenly, and the last of them holds what no function explains.
+    """
+    functions, n = _on_rows(dictionary), cluster.n_rows
     scale = _target_scale(cluster, task.fit_intercept)
     held = _triangle(cluster, functions, task.fit_intercept, float(scale.offset[0]), float(scale.scale[0]))
-    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
-    if len(held) <= held.shape[1] - 1:  # fewer rows than functions: nothing is left over
-        held = np.vstack([held, np.zeros((1, held.shape[1]))])
+    rows = Reduction(held, held.shape[1] - 1, np.zeros(1), float(n), n)
+    dictionary = Dictionary.of_reduction(
+        rows, dictionary.functions, dictionary.basis, fit_intercept=task.fit_intercept, shift=dictionary.shift
+    )
     distinct = _eligible(functions, task.fit_intercept, held[:, :-1])
-    dictionary = replace(dictionary, distinct=distinct, landmarks=landmarks_of(functions, n))
-    problem = problem_of(held, n, distinct, bias)
-    problem.landmarks, problem.places = dictionary.landmarks, dictionary.places
-    fixed = None if noise is None else float(noise[0] / scale.scale[0] ** 2)
-    problem.inclusion_cost = task.rule(distinct).cost
-    result = run_guarded(problem, task.solver, task.settings(noise_variance=fixed), task.generator())
-    warn_unconverged([result.status])
-    return regression.collect(task, [regression.Solved(dictionary, result, scale)])
+    even = replace(task, weights=np.full(len(held), n / len(held)))
+    # Powers of two: nothing is rounded on the way.
+    t = np.sqrt(len(held) / n) * scale.scale * rows.targets
+    targets = Targets(t, noise, shared_support=False, offset=scale.offset)
+    return regression.fit_regression(even, targets, replace(dictionary, distinct=distinct))
 
 
 def _triangle(cluster: Cluster, functions: Functions, *settings: Any) -> Array:
@@ -141,9 +200,7 @@ def fit_classification(
     cluster: Cluster, task: Task, dictionary: Dictionary, classes: NDArray[Any], joint: bool
 ) -> classification.ClassificationFit:
     """The search of one machine, with one pass over the rows for every Newton step."""
-    functions, n = dictionary.functions, cluster.n_rows
-    if task.solver.candidates is not None or functions is None:
-        raise ValueError("candidates: functions are not generated on the way on a cluster; use a basis with centres")
+    functions, n = _on_rows(dictionary), cluster.n_rows
     m = dictionary.design.shape[1]
     against: list[int | None] = [1] if len(classes) == 2 else [None] if joint else list(range(len(classes)))
     distinct = _eligible(functions, task.fit_intercept, None)
@@ -168,4 +225,4 @@ def fit_classification(
     return classification.collect(task, dictionary, results, rule)
 
 
-__all__ = ["dictionary_on", "find_classes", "fit_classification", "fit_regression"]
+__all__ = ["check_solver", "dictionary_on", "find_classes", "fit_classification", "fit_regression"]

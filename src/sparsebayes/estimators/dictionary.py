@@ -23,6 +23,7 @@ from sparsebayes.design import (
     LazyDesign,
     Reduction,
     as_design,
+    centred,
     compress_kernel,
     representatives,
 )
@@ -106,6 +107,8 @@ class Dictionary:
         Functions that are no copy of an earlier one, where that is known already.
     landmarks : ndarray of int, optional
         Functions that between them nearly span all others, with or without a design that stands in.
+    shift : ndarray of shape (n_candidates,), optional
+        What is taken off the columns of X, where these are the functions and an intercept stands beside them.
     """
 
     design: Design
@@ -117,19 +120,36 @@ class Dictionary:
     by_row: bool = False
     distinct: NDArray[np.bool_] | None = None
     landmarks: Index | None = None
+    shift: Array | None = None
 
     @classmethod
     def of_reduction(
-        cls, rows: Reduction, functions: Functions | None, basis: Basis | None, *, fit_intercept: bool
+        cls,
+        rows: Reduction,
+        functions: Functions | None,
+        basis: Basis | None,
+        *,
+        fit_intercept: bool,
+        shift: Array | None = None,
     ) -> Dictionary:
-        """The dictionary on the few rows that stand for all; they share the weight of all evenly."""
+        """The dictionary on the few rows that stand for all; they share the weight of all evenly.
+
+        ``shift`` was taken off the columns already.
+        """
         scale = np.sqrt(len(rows.factor) / rows.total)
         m = rows.n_functions - fit_intercept
         design = DenseDesign(scale * rows.functions)
         _check_range(design)
         landmarks = landmarks_of(functions, rows.n_rows)
         return cls(
-            design, functions, basis, m, m if fit_intercept else None, distinct=rows.distinct(), landmarks=landmarks
+            design,
+            functions,
+            basis,
+            m,
+            m if fit_intercept else None,
+            distinct=rows.distinct(),
+            landmarks=landmarks,
+            shift=shift,
         )
 
     @classmethod
@@ -145,8 +165,12 @@ class Dictionary:
         compress: bool = True,
         partial: bool = True,
         single: bool = False,
+        weights: Array | None = None,
     ) -> Dictionary:
         """Bind the basis to the training rows, take some of its functions or all, and add the intercept.
+
+        Where the columns of X are the functions and the intercept stands beside them, they are less their means
+        (``design/centred.py``): the model does not know where zero is on the scale of an input.
 
         Parameters
         ----------
@@ -168,13 +192,28 @@ class Dictionary:
             Whether the search may go on in a part of the functions.
         single : bool
             Hold the values of the functions in single precision.
+        weights : ndarray of shape (n_samples,), optional
+            Of the rows, in the means of the columns; all one by default.
         """
+        if basis is None and fit_intercept:
+            return cls._of_columns(X, np.ones(X.shape[0]) if weights is None else weights, single)
         if is_elsewhere(X):
             return cls._build_elsewhere(X, basis, fit_intercept, by_row=by_row, compress=compress, single=single)
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         if functions is not None and candidates is not None:
             functions = functions.restrict(candidates)
         return cls._of(X, functions, basis, fit_intercept, by_row, compress, partial, single)
+
+    @classmethod
+    def _of_columns(cls, X: Any, weights: Array, single: bool) -> Dictionary:
+        """The columns of X less their weighted means, and the intercept."""
+        with np.errstate(over="ignore", invalid="ignore"):  # said in words by _check_range
+            design, means = centred(X, weights, single=single)
+            _check_range(design)
+        n, m = design.shape
+        ones = np.ones((n, 1))
+        one = ArrayDesign(Place.of(X).put(ones)) if is_elsewhere(X) else DenseDesign(ones)
+        return cls(design.extend(one), None, None, m, m, shift=means)
 
     @classmethod
     def _of(
@@ -324,22 +363,27 @@ class Dictionary:
         return Dictionary(design, functions.join(fresh), self.basis, count, self.bias, by_row=self.by_row)
 
 
-def evaluate_kept(functions: Functions | None, X: Any, linear: Index | None) -> Array:
+def evaluate_kept(functions: Functions | None, X: Any, linear: Index | None, shift: Array | None = None) -> Array:
     """Values of the kept functions on new rows.
 
     ``linear`` names the kept columns of X where these are the functions, so that sparse arrays and linear operators
-    need not be made dense.
+    need not be made dense; ``shift`` is what is taken off the columns.
     """
     if functions is None:
         return np.zeros((X.shape[0], 0))
     if is_elsewhere(X):
-        return Place.of(X).get(evaluate_elsewhere(functions, X))
+        values = Place.of(X).get(evaluate_elsewhere(functions, X))
+        if linear is not None and shift is not None:
+            values[:, : len(linear)] -= shift[linear]
+        return values
     if linear is None:
         return functions.evaluate(X)
     with np.errstate(invalid="ignore"):
         values = as_design(X).columns(linear)
     if not np.all(np.isfinite(values)):
         raise ValueError("X contains NaN or infinity")
+    if shift is not None:
+        values -= shift[linear]
     missing = len(functions) - len(linear)
     return np.hstack([values, np.ones((X.shape[0], missing))])
 

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sparsebayes.basis import Basis, Functions, Linear
 from sparsebayes.basis.arrays import Place, is_elsewhere
 from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
-from sparsebayes.estimators.cluster import Cluster, bind_on_cluster, is_dask, predict_blocks
-from sparsebayes.estimators.cluster_fits import dictionary_on
+from sparsebayes.estimators.cluster import Cluster, bind_on_cluster, column_means, is_dask, predict_blocks
+from sparsebayes.estimators.cluster_fits import check_solver, dictionary_on
 from sparsebayes.estimators.devices import check_arrays, map_elsewhere, to_host
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept
 from sparsebayes.estimators.portable import Portable
@@ -43,6 +43,7 @@ Index = NDArray[np.intp]
 # What a fit leaves beside its public results.
 _LEARNED = (
     "_reduction",
+    "_origin",
     "_dictionary",
     "_functions",
     "_posteriors",
@@ -72,6 +73,7 @@ class Inputs(Described, Portable, ABC):
     verbose: int
     device: str | None
     coef_: Array
+    intercept_: Any
     relevance_: Index
     n_features_in_: int
     _functions: Functions | None
@@ -148,6 +150,7 @@ class Inputs(Described, Portable, ABC):
             compress=check_compression(self.compression),
             partial=solver.working_sets and not task.whole,
             single=choose("storage", self.storage, STORAGES) == "float32",
+            weights=weights,
         )
         return task, dictionary, y, rows
 
@@ -221,17 +224,22 @@ class Inputs(Described, Portable, ABC):
             ("gamma", self._learned_gamma),
             ("n_restarts", self.n_restarts or None),
             ("checkpoint", self.checkpoint),
+            ("device", self.device),
         ):
             if given is not None:
                 raise ValueError(f"{name}={given!r}: not for Dask collections; pass NumPy arrays")
         solver = resolve_solver(self.solver, self.effort)
         solver.check()
+        check_solver(solver, classes=not numeric)
         choose("support", self.support, SUPPORTS)
+        choose("storage", self.storage, STORAGES)
+        check_compression(self.compression)
         cluster = Cluster.gather(X, y, numeric)
         self.n_features_in_ = cluster.n_features
-        basis = self._make_basis(cluster, np.ones(1)) or Linear()
-        functions = bind_on_cluster(basis, cluster, self.random_state)
-        dictionary = dictionary_on(cluster, functions, basis, self.fit_intercept)
+        basis = self._make_basis(cluster, np.ones(1))
+        functions = bind_on_cluster(basis or Linear(), cluster, self.random_state)
+        shift = column_means(cluster) if basis is None and self.fit_intercept else None
+        dictionary = dictionary_on(cluster, functions, basis or Linear(), self.fit_intercept, shift)
         weights = np.array([float(cluster.n_rows)])
         task = Task(
             cluster,
@@ -263,14 +271,18 @@ class Inputs(Described, Portable, ABC):
         if is_elsewhere(X):
             size = self.n_features_in_ + (0 if self._functions is None else len(self._functions))
             return map_elsewhere(X, size, lambda part: work(self._values(part)))
-        return map_rows(lambda rows: work(evaluate_kept(self._functions, rows, linear)), self._check_new(X))
+        return map_rows(lambda rows: work(self._evaluate(rows, linear)), self._check_new(X))
 
     def _values(self, X: Any) -> Array:
         """Values of the kept functions on new rows, on the host."""
         if is_elsewhere(X):
             check_is_fitted(self)
-            return evaluate_kept(self._functions, self._check_new(X), self._linear())
+            return self._evaluate(self._check_new(X), self._linear())
         return self._map(X, lambda values: values)
+
+    def _evaluate(self, X: Any, linear: Index | None) -> Array:
+        """Values of the kept functions on validated rows; models saved before columns were centred have no offset."""
+        return evaluate_kept(self._functions, X, linear, vars(self).get("X_offset_"))
 
     def _linear(self) -> Index | None:
         """Columns of X that are the kept functions; None where these are others."""

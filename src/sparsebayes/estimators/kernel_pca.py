@@ -42,8 +42,9 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
     Parameters
     ----------
     noise : float
-        :math:`\sigma^2`, the variance in feature space that is left to noise.  It must be given: the dimension of the
-        feature space is not defined, so it cannot be learned.  Smaller values keep more rows.
+        :math:`\sigma^2`, the variance in feature space that is left to noise.  It cannot be learned, because the
+        dimension of the feature space is not defined.  Smaller values keep more rows.  The default is a tenth of the
+        squared length that feature vectors of the RBF kernel have; for kernels of another scale give one of that scale.
     n_components : int, optional
         Number of components; by default as many as rows are kept, which is also the most there are.
     kernel : {"rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed"}, Kernel or callable
@@ -102,7 +103,7 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
 
     def __init__(
         self,
-        noise: float,
+        noise: float = 0.1,
         n_components: int | None = None,
         *,
         kernel: Any = "rbf",

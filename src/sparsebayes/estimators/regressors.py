@@ -77,7 +77,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             cluster, task, dictionary = self._gather(X, y, sample_weight, progress, numeric=True)
             fit = cluster_fits.fit_regression(cluster, task, dictionary, check_noise(self.noise_variance, 1))
         self._store(fit, single=True)
-        self._training = self._kernel = self._scores = self._score_counts = None
+        self._store_no_rows()
         self._store_relevance(fit.dictionary, fit.kept.relevance, np.arange(cluster.n_rows))
         return self
 
@@ -99,9 +99,12 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self.n_iter_ = fit.n_iter[0] if one else max(fit.n_iter)
         self._store_weights(fit, single)
 
+    def _store_no_rows(self) -> None:
+        self._training = self._kernel = self._scores = self._score_counts = None
+
     def _store_rows(self, fit: RegressionFit, task: Task, y: Array, rows: NDArray[np.intp], n_rows: int) -> None:
         """What error bars and outliers need of the training rows."""
-        self._training = self._kernel = self._scores = self._score_counts = None
+        self._store_no_rows()
         # Rows on a device stay there: conformal error bars are then learned by calibrate().
         if self.likelihood == "poisson" or is_elsewhere(task.X):
             return
@@ -175,7 +178,8 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
     Notes
     -----
     ``relevance_`` holds columns of X for linear models, else places in the dictionary.  ``coef_`` of a linear model has
-    an entry for every column of X, zero where it was left out.
+    an entry for every column of X, zero where it was left out; ``X_offset_`` is what was taken off each column, so that
+    ``X @ coef_ + intercept_`` is the prediction and ``(X - X_offset_)[:, relevance_]`` are the functions of ``sigma_``.
 
     Examples
     --------

@@ -97,6 +97,10 @@ class DictionaryInputs(Inputs):
             kept = self.coef_
             self.coef_ = np.zeros((*kept.shape[:-1], self.n_features_in_))
             self.coef_[..., relevance] = kept
+            self.X_offset_ = np.zeros(self.n_features_in_) if dictionary.shift is None else dictionary.shift
+            # Of the kept columns only: a product with all of them could round what others contribute, which is nothing.
+            intercept = self.intercept_ - kept @ self.X_offset_[relevance]
+            self.intercept_ = float(intercept) if kept.ndim == 1 else intercept
         else:
             self.relevance_vectors_ = self._centres(len(relevance))
 

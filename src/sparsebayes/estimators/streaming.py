@@ -23,14 +23,19 @@ from sparsebayes.estimators.sources import DictionaryInputs
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import (
     LIKELIHOODS,
+    STORAGES,
+    check_compression,
     check_magnitude,
     check_noise,
     check_positive,
     check_relative_noise,
+    check_restarts,
     check_weights,
     choose,
     resolve_solver,
 )
+from sparsebayes.inference import Solver, SubsetSelection
+from sparsebayes.inference.support import SUPPORTS
 from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -48,12 +53,17 @@ class ChunkedRegression(DictionaryInputs):
     noise_variance: float | ArrayLike | None
     shared_support: bool
     _reduction: Reduction
+    _origin: Array
     _dictionary: Functions | None
     _single: bool
 
     @abstractmethod
     def _store(self, fit: RegressionFit, *, single: bool) -> None:
         """Keep what was learned."""
+
+    @abstractmethod
+    def _store_no_rows(self) -> None:
+        """Say that no row was kept."""
 
     def _fit_chunks(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> bool:
         """Fit where X is a source of chunks, or a memory-mapped file with far more rows than there are functions.
@@ -65,11 +75,12 @@ class ChunkedRegression(DictionaryInputs):
         """
         chunks = as_chunks(X, y, sample_weight)
         mapped = isinstance(X, np.memmap)
-        if chunks is None or (mapped and not self._pays(X.shape)):
+        if chunks is None or (mapped and (self._asks_for_rows() or not self._pays(X.shape))):
             return False
         if not mapped:
             _check_fixed(self.basis, chunks.again)
         self._forget()
+        self._check_settings()
         with one_thread(), self._watch() as progress:
             progress.note = "reading the rows"
             sample = sample_rows(chunks, _SAMPLE) if _chooses(self.basis) else None
@@ -99,10 +110,59 @@ class ChunkedRegression(DictionaryInputs):
         """
         if "_reduction" not in vars(self):
             self._forget()
+        self._check_settings()
         with one_thread(), self._watch() as progress:
             self._read(Chunk(X, y, sample_weight), None)
             self._learn(progress)
         return self
+
+    def _asks_for_rows(self) -> bool:
+        """Whether a setting needs more of the rows than their inner products; a file has them."""
+        return (
+            self.likelihood != "gaussian"
+            or self.device is not None
+            or self._needing_rows(resolve_solver(self.solver)) is not None
+        )
+
+    def _check_settings(self) -> Solver:
+        """Every setting checked before a row is read: what inner products cannot give is refused by name.
+
+        A Gaussian problem is a function of the inner products and of the number of rows, whatever the support rule, the
+        restarts and the solver.  Every other likelihood weighs each row by itself.
+        """
+        choose("likelihood", self.likelihood, LIKELIHOODS)
+        choose("support", self.support, SUPPORTS)
+        choose("storage", self.storage, STORAGES)
+        check_compression(self.compression)
+        check_restarts(self.n_restarts)
+        check_positive("tol", self.tol)
+        check_positive("max_iter", self.max_iter, integer=True)
+        solver = resolve_solver(self.solver, self.effort)
+        solver.check()
+        if self.likelihood != "gaussian":
+            raise ValueError(
+                f"likelihood={self.likelihood!r} weighs every row by itself, and of rows that come in chunks only "
+                "inner products are kept; use likelihood='gaussian', or pass all rows as one array or file"
+            )
+        if self.device is not None:
+            raise ValueError(
+                f"device={self.device!r}: rows that come in chunks are reduced on the host; use device=None, or pass "
+                "all rows as one array"
+            )
+        wrong = self._needing_rows(solver)
+        if wrong is not None:
+            raise ValueError(f"{wrong}; use solver='sequential', or pass all rows as one array")
+        return solver
+
+    def _needing_rows(self, solver: Solver) -> str | None:
+        """What of a solver needs rows that are not kept; None where nothing does."""
+        if solver.candidates is not None:
+            return "candidates: functions cannot be generated where the rows are not kept"
+        if solver.split_merge:
+            return "split_merge: functions cannot be generated where the rows are not kept"
+        if isinstance(solver, SubsetSelection) and not _fixed(self.basis):
+            return "solver='subset' takes the function of the row with the largest residual, and rows are not kept"
+        return None
 
     def _pays(self, shape: tuple[int, ...]) -> bool:
         """Whether the inner products of the functions are far fewer than their values on all rows."""
@@ -135,37 +195,47 @@ class ChunkedRegression(DictionaryInputs):
                 if self.basis is None
                 else self.basis.bind(X if sample is None else sample, random_state=self.random_state)
             )
-            count = X.shape[1] if self._dictionary is None else len(self._dictionary)
-            # Taking off one of the targets leaves constant ones exactly zero, and others with all their digits.
-            shift = matrix[0] if self.fit_intercept else np.zeros(matrix.shape[1])
-            self._reduction = Reduction.empty(count + self.fit_intercept, shift.copy())
+            self._begin(X, matrix, 0)
         if matrix.shape[1] != len(self._reduction.shift):
             raise ValueError(f"y has {matrix.shape[1]} targets; the rows before had {len(self._reduction.shift)}")
         if chunk.weight is not None and not np.any(np.asarray(chunk.weight)):
             return
         weights = check_weights(chunk.weight, len(X))
+        if self._reduction.n_rows == 0:
+            self._begin(X, matrix, int(np.flatnonzero(weights)[0]))
         for rows in row_blocks(len(X), self._reduction.block):
             used = weights[rows] > 0.0
             values = self._functions_on(X[rows][used])
             self._reduction = self._reduction.add(values, matrix[rows][used], weights[rows][used])
 
+    @property
+    def _centres_columns(self) -> bool:
+        """Whether the functions are the columns less their means."""
+        return self.fit_intercept and self._dictionary is None
+
+    def _begin(self, X: Array, targets: Array, row: int) -> None:
+        """No rows yet.  Taking off this one leaves constants exactly zero, and small spreads all their digits."""
+        count = X.shape[1] if self._dictionary is None else len(self._dictionary)
+        shift = targets[row] if self.fit_intercept else np.zeros(targets.shape[1])
+        self._origin = X[row].copy() if self._centres_columns else np.zeros(count)
+        self._reduction = Reduction.empty(count + self.fit_intercept, shift.copy())
+
     def _functions_on(self, X: Array) -> Array:
-        values = X if self._dictionary is None else self._dictionary.evaluate(X)
+        values = X - self._origin if self._dictionary is None else self._dictionary.evaluate(X)
         return np.column_stack([values, np.ones(len(X))]) if self.fit_intercept else values
 
     def _learn(self, progress: Progress) -> None:
         """Fit what the statistics say of all rows so far."""
-        choose("likelihood", self.likelihood, LIKELIHOODS)
-        check_positive("tol", self.tol)
-        check_positive("max_iter", self.max_iter, integer=True)
-        solver = resolve_solver(self.solver, self.effort)
-        solver.check()
-        if solver.candidates is not None:
-            raise ValueError("candidates: functions cannot be generated where the rows are not kept")
+        solver = self._check_settings()
         rows = self._reduction
         if rows.n_rows == 0:
             raise ValueError("sample_weight is zero on every row so far: at least one row must have a positive weight")
-        dictionary = Dictionary.of_reduction(rows, self._dictionary, self.basis, fit_intercept=self.fit_intercept)
+        shift = None
+        if self._centres_columns:
+            rows, shift = rows.centred(rows.n_functions - 1, self._origin)
+        dictionary = Dictionary.of_reduction(
+            rows, self._dictionary, self.basis, fit_intercept=self.fit_intercept, shift=shift
+        )
         scale = np.sqrt(len(rows.factor) / rows.total)
         mean = np.zeros(len(rows.shift)) if dictionary.bias is None else rows.mean(dictionary.bias)
         centred = rows.targets if dictionary.bias is None else rows.targets - np.outer(rows.functions[:, -1], mean)
@@ -183,9 +253,12 @@ class ChunkedRegression(DictionaryInputs):
             self.random_state,
             progress,
             self._open_checkpoint(solver, rows.factor),
+            self.support,
+            self.n_restarts,
         )
         fit = fit_regression(task, targets, dictionary)
         self._store(fit, single=self._single)
+        self._store_no_rows()
         self._store_relevance(fit.dictionary, fit.kept.relevance, np.arange(0))
 
 

@@ -211,7 +211,10 @@ class ErrorBars(Inputs):
     def _quantiles(self, coverage: float) -> Array:
         self._gaussian()
         if self._scores is None or self._score_counts is None:
-            raise ValueError("uncertainty='conformal': the model has no scores; call calibrate(X, y) first")
+            raise ValueError(
+                "uncertainty='conformal': the model has no scores, because its fit kept no rows; call calibrate(X, y) "
+                "first"
+            )
         return np.array([conformal_quantile(scores, self._score_counts, coverage) for scores in self._scores.T])
 
     def _added_variance(self, X: Any, values: Array) -> list[Array]:
@@ -219,8 +222,9 @@ class ErrorBars(Inputs):
         posteriors = self._gaussian()
         if self._training is None or self._kernel is None:
             raise ValueError(
-                "uncertainty='augmented' adds a function at each new input, which needs a localised kernel on the "
-                "rows of X: RBF, Laplacian or Cauchy; use uncertainty='posterior' or 'conformal'"
+                "uncertainty='augmented' adds a function at each new input, which needs a localised kernel (RBF, "
+                "Laplacian or Cauchy) and the training rows, which are kept by a fit on an array in memory only; use "
+                "uncertainty='posterior', or 'conformal' (after calibrate(X, y) where rows were not kept)"
             )
         inputs, rows = np.asarray(self._check_new(X), dtype=np.float64), self._training
         training = self._functions.evaluate(rows.X) if self._functions is not None else np.zeros((len(rows.X), 0))

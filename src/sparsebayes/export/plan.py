@@ -172,13 +172,21 @@ def _plan(est: Any) -> Plan:
     outputs = (_class_outputs if is_classifier(est) else _gaussian_outputs)(posteriors, len(functions))
     return Plan(
         names=_names(est, d),
-        centre=est.X_offset_ if isinstance(est, ARDRegression) else np.zeros(d),
+        centre=_centre(est),
         scale=np.ones(d),
         blocks=blocks(functions),
         classes=getattr(est, "classes_", None),
         single=getattr(est, "_single", True),
         **outputs,
     )
+
+
+def _centre(est: Any) -> Array:
+    """What is taken off the columns that are functions; nothing where the functions are others."""
+    centre, offset = np.zeros(est.n_features_in_), vars(est).get("X_offset_")
+    if offset is not None:
+        centre[est.relevance_] = offset[est.relevance_]
+    return centre
 
 
 def _ard_parts(est: ARDRegression) -> tuple[Functions | None, list[GaussianPosterior]]:

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from sparsebayes.applications.images.pixels import Array, as_image
 from sparsebayes.applications.images.posterior import posterior_mean
 from sparsebayes.applications.images.registration import Motion, centred_pixels, first_guess
-from sparsebayes.applications.images.scene import Patch, Scene, log_evidence
+from sparsebayes.applications.images.scene import Gradient, Patch, Scene, log_evidence
 from sparsebayes.basis.checks import check_count
 
 # Patches: their side, in pixels of the low resolution, and how many there are at most down and across; few where the
@@ -33,6 +33,13 @@ _FIRST_NOISE = 0.05
 # How far logarithms of variances, and the motion in pixels, may go from there; when the evidence has settled.
 _LIMIT = 10.0
 _FARTHEST = 1.5
+# The motion is measured in parts of a pixel while it is learned.  A gradient says how fast the evidence rises and not
+# how far: in whole pixels the first step leaves the neighbourhood of the guess where there is little blur, for places
+# from which nothing leads back, and noise and blur then explain the disagreement.
+_UNIT = 0.02
+# So many steps are made with blur, noise and scene held at those of typical images.  Learned from the guess on, they
+# would take its errors for noise in a scene without blur, in which no image says anything of the places between pixels.
+_FIRST_STEPS = 30
 _SETTLED = 1e-7
 _SPECTRUM_STEPS = 20
 _LARGEST_SCALE = 16
@@ -119,11 +126,13 @@ def super_resolve(
     begin = Scene.typical(_FIRST_VARIANCE, _FIRST_BLUR, _FIRST_NOISE, finest=1.0 / scale)
     side, most = _MOTION_PATCHES
     patches = _patches(grey, guess, side, _structured(grey[0], side, most))
-    motion, scene, value, n_iter = _register(patches, guess, begin, max_iter)
+    nearer, first_steps = _approach(patches, guess, begin, min(max_iter, _FIRST_STEPS))
+    patches = _patches(grey, nearer, side, _structured(grey[0], side, most))
+    motion, scene, value, n_iter = _register(patches, nearer, begin, max_iter)
     side, most = _SPECTRUM_PATCHES
     scene = _learn_spectrum(_patches(grey, motion, side, _even(grey[0].shape, side, most)), motion, scene)
     image = _sharpen(stack, motion, scene, scale)
-    return SuperResolution(image, motion, scene.blur, scene.noise * deviation, value, n_iter)
+    return SuperResolution(image, motion, scene.blur, scene.noise * deviation, value, first_steps + n_iter)
 
 
 def _check_images(images: Sequence[ArrayLike] | NDArray[np.float64]) -> Array:
@@ -188,28 +197,65 @@ def _cuts(length: int, side: int, most: int) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
 
+@dataclass(frozen=True)
+class _Frame:
+    """Motion as a vector of numbers of a size: shifts, and what angles shift at the rim, in parts of a pixel."""
+
+    n_images: int
+    lever: float
+
+    @classmethod
+    def of(cls, patches: list[Patch], motion: Motion) -> _Frame:
+        return cls(len(motion.angles), max(float(np.max(np.abs(patch.pixels))) for patch in patches))
+
+    def pack(self, motion: Motion) -> Array:
+        """All but the first image's, which is the frame."""
+        return np.append(motion.shifts[1:].ravel(), self.lever * motion.angles[1:]) / _UNIT
+
+    def unpack(self, numbers: Array) -> Motion:
+        shifts, angles = np.split(_UNIT * numbers, [2 * (self.n_images - 1)])
+        return Motion(np.vstack([np.zeros(2), shifts.reshape(-1, 2)]), np.append(0.0, angles / self.lever))
+
+    def slope(self, gradient: Gradient) -> Array:
+        """Derivatives in the numbers."""
+        return _UNIT * np.append(gradient.shifts[1:].ravel(), gradient.angles[1:] / self.lever)
+
+    @staticmethod
+    def bounds(numbers: Array) -> list[tuple[float, float]]:
+        """How far each may go."""
+        return [(value - _FARTHEST / _UNIT, value + _FARTHEST / _UNIT) for value in numbers]
+
+
+def _approach(patches: list[Patch], guess: Motion, scene: Scene, max_iter: int) -> tuple[Motion, int]:
+    """Maximise the evidence over the motion alone, the scene being held."""
+    frame = _Frame.of(patches, guess)
+    start = frame.pack(guess)
+
+    def loss(numbers: Array) -> tuple[float, Array]:
+        value, gradient = log_evidence(patches, frame.unpack(numbers), scene)
+        return -value, -frame.slope(gradient)
+
+    found = _minimise(loss, start, frame.bounds(start), max_iter)
+    return frame.unpack(found.x), int(found.nit)
+
+
 def _register(patches: list[Patch], guess: Motion, begin: Scene, max_iter: int) -> tuple[Motion, Scene, float, int]:
     """Maximise the evidence over everything but the frame, which is the first image's."""
-    n_images, octaves = len(guess.angles), len(begin.variances)
-    # Angles are measured by the shift they make at the rim, so that all parameters are of a size.
-    lever = max(float(np.max(np.abs(patch.pixels))) for patch in patches)
+    frame, octaves = _Frame.of(patches, guess), len(begin.variances)
     logarithms = np.append(0.0, begin.logarithms[octaves:])  # one factor for the variances of all octaves
-    start = np.concatenate([logarithms, guess.shifts[1:].ravel(), lever * guess.angles[1:]])
-    bounds = [(value - _LIMIT, value + _LIMIT) for value in logarithms]
-    bounds += [(value - _FARTHEST, value + _FARTHEST) for value in start[3:]]
+    numbers = frame.pack(guess)
+    bounds = [(value - _LIMIT, value + _LIMIT) for value in logarithms] + frame.bounds(numbers)
 
     def unpack(parameters: Array) -> tuple[Motion, Scene]:
-        shifts = np.vstack([np.zeros(2), parameters[3 : 1 + 2 * n_images].reshape(-1, 2)])
-        angles = np.append(0.0, parameters[1 + 2 * n_images :] / lever)
         scene = begin.at(np.append(begin.logarithms[:octaves] + parameters[0], parameters[1:3]))
-        return Motion(shifts, angles), scene
+        return frame.unpack(parameters[3:]), scene
 
     def loss(parameters: Array) -> tuple[float, Array]:
         value, gradient = log_evidence(patches, *unpack(parameters))
         by_scene = np.append(np.sum(gradient.logarithms[:octaves]), gradient.logarithms[octaves:])
-        return -value, -np.concatenate([by_scene, gradient.shifts[1:].ravel(), gradient.angles[1:] / lever])
+        return -value, -np.append(by_scene, frame.slope(gradient))
 
-    found = _minimise(loss, start, bounds, max_iter)
+    found = _minimise(loss, np.append(logarithms, numbers), bounds, max_iter)
     return *unpack(found.x), -float(found.fun), int(found.nit)
 
 

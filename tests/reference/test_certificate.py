@@ -1,0 +1,139 @@
+"""Every number of a certificate against brute force, on models that are not at a maximum."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from sparsebayes import RVR, datasets
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference.active import ActiveSet
+from sparsebayes.inference.certificate import certify
+from sparsebayes.inference.noise import NoiseProfile
+from sparsebayes.inference.problem import GaussianProblem
+
+TOL = 1e-3
+
+
+def evidence(Phi, t, kept, alpha, beta):
+    C = np.eye(len(t)) / beta + (Phi[:, kept] / alpha) @ Phi[:, kept].T
+    return -0.5 * (np.linalg.slogdet(2.0 * np.pi * C)[1] + t @ np.linalg.solve(C, t))
+
+
+def best_of(function, low, high):
+    """The largest value on a logarithmic scale, by a grid and a refinement."""
+    grid = np.linspace(low, high, 241)
+    k = int(np.argmax([function(x) for x in grid]))
+    found = minimize_scalar(
+        lambda x: -function(x), bounds=(grid[max(k - 1, 0)], grid[min(k + 1, 240)]), method="bounded"
+    )
+    return max(function(grid[k]), -found.fun)
+
+
+def unsettled(seed):
+    """A model with a function that should go, one that should come, precisions and a noise that are wrong."""
+    rng = np.random.default_rng(seed)
+    Phi = rng.standard_normal((40, 6))
+    t = 2.0 * Phi[:, 0] - 1.5 * Phi[:, 1] + 0.3 * rng.standard_normal(40)
+    kept, alpha, beta = [0, 2, 4], np.array([3.0, 0.5, 2.0]), 1.0
+    problem = GaussianProblem(DenseDesign(Phi), t[:, None], np.ones(40), np.ones(6, dtype=bool))
+    return Phi, t, kept, alpha, beta, ActiveSet.from_model(problem, kept, alpha, beta)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gains_of_additions_re_estimations_deletions_and_noise(seed):
+    Phi, t, kept, alpha, beta, active = unsettled(seed)
+    found = certify(active, learn_noise=True, tol=TOL, start=0)
+    here = evidence(Phi, t, kept, alpha, beta)
+    assert found.log_evidence == pytest.approx(here, rel=1e-10)
+
+    def added(m, x):
+        return evidence(Phi, t, [*kept, m], np.append(alpha, np.exp(x)), beta) - here
+
+    added_most = max(best_of(lambda x, m=m: added(m, x), -12.0, 20.0) for m in (1, 3, 5))
+    assert found.excluded_gain == pytest.approx(max(added_most, 0.0), rel=1e-5)
+    assert found.excluded_function == 1
+    # s and q of a function left out are its products with the inverse of the targets' covariance (T&F eq. 22).
+    C = np.eye(40) / beta + (Phi[:, kept] / alpha) @ Phi[:, kept].T
+    s = np.einsum("nm,nm->m", Phi, np.linalg.solve(C, Phi))
+    q = Phi.T @ np.linalg.solve(C, t)
+    assert found.excluded_theta == pytest.approx(np.max((q**2 / s - 1.0)[[1, 3, 5]]), rel=1e-9)
+    inside = []
+    for j in range(3):
+        rest, others = [kept[i] for i in range(3) if i != j], np.delete(alpha, j)
+        deleted = evidence(Phi, t, rest, others, beta) - here
+        moved = best_of(
+            lambda x, j=j: evidence(Phi, t, kept, np.where(np.arange(3) == j, np.exp(x), alpha), beta) - here,
+            -12.0,
+            20.0,
+        )
+        inside.append(max(deleted, moved))
+    assert found.kept_gain == pytest.approx(max(inside), rel=1e-4)
+
+    def at_noise(x):
+        return evidence(Phi, t, kept, alpha, np.exp(x))
+
+    assert found.noise_gain == pytest.approx(best_of(at_noise, -8.0, 8.0) - here, rel=1e-5)
+    assert found.noise_gain > TOL
+    slope = (at_noise(1e-5) - at_noise(-1e-5)) / 2e-5
+    assert found.noise_gradient == pytest.approx(abs(slope), rel=1e-5)
+    assert certify(active, learn_noise=False, tol=TOL, start=0).noise_gain == 0.0
+
+
+def test_a_function_that_should_go_is_seen():
+    rng = np.random.default_rng(3)
+    Phi = rng.standard_normal((60, 2))
+    t = 2.0 * Phi[:, 0] + 0.3 * rng.standard_normal(60)
+    # What is left of the targets is made orthogonal to the second function: nothing is to be learned from it.
+    residual = t - 2.0 * Phi[:, 0]
+    t = t - Phi[:, 1] * (Phi[:, 1] @ residual) / (Phi[:, 1] @ Phi[:, 1])
+    problem = GaussianProblem(DenseDesign(Phi), t[:, None], np.ones(60), np.ones(2, dtype=bool))
+    active = ActiveSet.from_model(problem, [0, 1], np.array([0.25, 1.0]), 1.0 / 0.09)
+    found = certify(active, learn_noise=False, tol=TOL, start=0)
+    gain = evidence(Phi, t, [0], np.array([0.25]), 1.0 / 0.09) - evidence(Phi, t, [0, 1], active.alpha, 1.0 / 0.09)
+    assert gain > 1.0
+    assert found.kept_gain == pytest.approx(gain, rel=1e-8)
+    assert found.kept_function == 1
+    assert found.kept_log_alpha == np.inf
+    assert not found.converged
+
+
+def test_a_noise_that_is_wrong_is_seen():
+    rng = np.random.default_rng(4)
+    Phi = rng.standard_normal((60, 1))
+    t = 2.0 * Phi[:, 0] + 0.3 * rng.standard_normal(60)
+    problem = GaussianProblem(DenseDesign(Phi), t[:, None], np.ones(60), np.ones(1, dtype=bool))
+    for beta, well in ((1.0 / 0.09, True), (1.0, False), (100.0, False)):
+        active = ActiveSet.from_model(problem, [0], np.array([0.25]), beta)
+        found = certify(active, learn_noise=True, tol=1.0, start=0)
+        assert found.kept_gain < 1.0
+        assert found.converged == well
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_single_move_of_a_finished_fit_gains(seed):
+    X, y = datasets.make_sinc(60, noise=0.1, random_state=seed)
+    model = RVR(gamma=1 / 9, fit_intercept=False).fit(X, y)
+    assert model.certificate_.converged
+    Phi = np.exp(-((X - X.T) ** 2) / 9)
+    kept, alpha, beta = list(model.relevance_), model.alpha_, 1.0 / model.noise_variance_
+    here = evidence(Phi, y, kept, alpha, beta)
+    assert model.log_marginal_likelihood_ == pytest.approx(here, rel=1e-8)
+    for j in range(len(kept)):
+        rest = [kept[i] for i in range(len(kept)) if i != j]
+        assert evidence(Phi, y, rest, np.delete(alpha, j), beta) < here + model.tol
+    for factor in (0.5, 0.9, 1.1, 2.0):
+        assert evidence(Phi, y, kept, alpha, factor * beta) < here + model.tol
+
+
+def test_a_prior_on_the_noise_is_part_of_its_profile():
+    Phi, t, kept, alpha, _, active = unsettled(0)
+    profile = NoiseProfile.of(active, 1.7, 0.6)
+
+    def objective(x):
+        """Evidence and log Gamma(shape, rate) of the inverse noise variance as a scale, up to a constant."""
+        return evidence(Phi, t, kept, alpha, np.exp(x)) + 1.7 * x - 0.6 * np.exp(x)
+
+    for x in (-2.0, 0.5, 3.0):
+        assert profile.evidence(x) - profile.evidence(0.0) == pytest.approx(objective(x) - objective(0.0), rel=1e-9)
+        slope = (objective(x + 1e-5) - objective(x - 1e-5)) / 2e-5
+        assert profile.slope(x) == pytest.approx(slope, rel=1e-5)
