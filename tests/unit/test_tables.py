@@ -50,7 +50,7 @@ class TestReading:
         table = as_table(frame)
         assert table.numbers("a").tolist() == [1.0, 2.0]
         assert table.texts("b") == ["x", ""]
-        assert table.texts("c") == ["1", "0"]
+        assert table.texts("c") == ["True", "False"]
 
     def test_columns_of_different_lengths(self):
         with pytest.raises(ValueError, match="one number of rows"):

@@ -17,7 +17,7 @@ from sparsebayes.estimators.summary import converged
 from sparsebayes.report import Case, Input, render_report
 from sparsebayes.tables import Options, Study, TableModel, learn, read_table, reopen, write_table
 from sparsebayes.tables.encoder import Category, Numeric
-from sparsebayes.tables.table import check_output
+from sparsebayes.tables.files import check_output
 
 
 def fit_table(

@@ -19,8 +19,8 @@ from sparsebayes.inference import SOLVERS, Solver
 
 from .encoder import learn_encoder
 from .model import Split, TableModel
-from .table import Table, as_table, list_names
-from .target import CLASSIFICATION, TASKS, Target, read_target
+from .table import Table, as_table, did_you_mean, list_names
+from .target import CLASSIFICATION, TASKS, Target, check_target, read_target
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -58,8 +58,9 @@ class Options:
         Part of the rows to hold back.
     seed : int
         Of the shuffle that chooses them.
-    drop, categorical : tuple of str
-        Columns to leave out, and columns of numbers that are names of categories.
+    drop, categorical, use : tuple of str
+        Columns to leave out, columns of numbers that are names of categories, and columns to take although they look
+        like names of the rows.
     """
 
     task: str | None = None
@@ -71,6 +72,7 @@ class Options:
     seed: int = 0
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
+    use: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise where an option makes no sense, before anything is read."""
@@ -150,11 +152,19 @@ def learn(
     options.check()
     table = as_table(data)
     whole = read_target(table, target, options.task)
+    check_target(table, whole)
     _check_names(table, options, whole.name)
     train, test = _split(whole, options)
     encoder, notes = learn_encoder(
-        table, whole.rows[train], leave_out={whole.name, *options.drop}, categorical=options.categorical
+        table,
+        whole.rows[train],
+        leave_out={whole.name, *options.drop},
+        categorical=options.categorical,
+        use=(*options.use, *options.categorical),
     )
+    notes = [*table.notes, *notes]
+    if table.meaning(whole.name).removed:
+        notes.append(f"{whole.name!r}: read as numbers, without {list_names(list(table.meaning(whole.name).removed))}")
     if len(whole.rows) < table.n_rows:
         notes.insert(0, f"{table.n_rows - len(whole.rows)} rows left out: they have no {whole.name!r}")
     rows = table.take(whole.rows)
@@ -199,10 +209,13 @@ def _shuffled(y: NDArray[Any], n_second: int, seed: int, classifies: bool) -> tu
 
 
 def _check_names(table: Table, options: Options, target: str) -> None:
-    for option, names in (("--drop", options.drop), ("--categorical", options.categorical)):
+    for option, names in (("--drop", options.drop), ("--categorical", options.categorical), ("--use", options.use)):
         absent = [name for name in names if name not in table.names]
         if absent:
-            raise ValueError(f"{option} {list_names(absent)}: {table.path} has the columns {list_names(table.names)}")
+            raise ValueError(
+                f"{option} {list_names(absent)}: {table.path} has the columns {list_names(table.names)}"
+                f"{did_you_mean(absent, table.names)}"
+            )
         if target in names:
             raise ValueError(f"{option} {target!r} is the target")
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from sparsebayes.export import ModelFileError, load, save
+from sparsebayes.export import ModelFileError, make_plan, save
+from sparsebayes.export import load as load_estimator
+from sparsebayes.export.plan import Plan
 
 from .encoder import Encoded, Encoder
 from .table import as_table
+
+_KEYS = {"columns": list, "target": str, "test_fraction": float, "seed": int, "table_sha256": str}
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,11 @@ class TableModel:
     split: Split
 
     @property
+    def estimator_(self) -> Any:
+        """The fitted estimator, under the name that scikit-learn gives to what is fitted."""
+        return self.estimator
+
+    @property
     def classifies(self) -> bool:
         """Whether classes are predicted."""
         return is_classifier(self.estimator)
@@ -84,6 +93,10 @@ class TableModel:
         by_class = {f"p({label})": p for label, p in zip(self.estimator.classes_, probabilities.T, strict=True)}
         return {"class": self.estimator.predict(X), **by_class}
 
+    def to_plan(self) -> Plan:
+        """Reduce it to what every language can compute, from the columns of the table itself."""
+        return make_plan(self.estimator).of_columns(self.encoder.columns)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file; atomic, like :func:`sparsebayes.save`."""
         metadata = {
@@ -98,14 +111,13 @@ class TableModel:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TableModel:
         """Read a model file that :meth:`save` or ``sparsebayes fit`` wrote."""
-        estimator, metadata = load(path, with_metadata=True)
+        estimator, metadata = load_estimator(path, with_metadata=True)
         if metadata is None:
             raise ModelFileError(
                 f"{os.fspath(path)} does not say which columns it takes: it was saved from Python, not by "
                 "'sparsebayes fit'; predict with sparsebayes.load in Python"
             )
-        kinds = {"columns": list, "target": str, "test_fraction": float, "seed": int, "table_sha256": str}
-        if {key: type(value) for key, value in metadata.items()} != kinds:
+        if {key: type(value) for key, value in metadata.items()} != _KEYS:
             raise ModelFileError(
                 f"{os.fspath(path)} does not describe its input columns in the way that 'sparsebayes fit' does"
             )
@@ -117,3 +129,44 @@ class TableModel:
         except ModelFileError as error:
             raise ModelFileError(f"{os.fspath(path)}: {error}") from error
         return cls(estimator, encoder, metadata["target"], split)
+
+
+@overload
+def load(path: str | os.PathLike[str], with_metadata: Literal[False] = False) -> Any: ...
+
+
+@overload
+def load(path: str | os.PathLike[str], with_metadata: Literal[True]) -> tuple[Any, dict[str, Any] | None]: ...
+
+
+def load(path: str | os.PathLike[str], with_metadata: bool = False) -> Any:
+    """Read a model file: a model of tables where ``sparsebayes fit`` wrote it, and else the estimator that was saved.
+
+    No code in the file is executed, since there is none.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that :func:`sparsebayes.save`, :meth:`TableModel.save` or ``sparsebayes fit`` wrote.
+    with_metadata : bool, default=False
+        Return the bare estimator, and with it what was passed to :func:`sparsebayes.save` as ``metadata``.
+
+    Returns
+    -------
+    TableModel or estimator
+        A model of tables takes data frames and mappings of columns, and has the bare estimator as ``estimator_``;
+        it predicts the same numbers to the last bit.
+    metadata : dict or None
+        Only with ``with_metadata=True``.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model file, is truncated or altered, or comes from a later version.
+    OSError
+        If the file cannot be read.
+    """
+    estimator, metadata = load_estimator(path, with_metadata=True)
+    if with_metadata:
+        return estimator, metadata
+    return TableModel.load(path) if metadata is not None and set(_KEYS) <= set(metadata) else estimator
