@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from sparsebayes.export import ModelFileError
 from sparsebayes.export.columns import CYCLES, KINDS, Category, Column, Date, Numeric
 
-from .cells import as_number
+from .cells import as_number, is_missing
 from .table import MAX_COLUMNS, Table, did_you_mean, list_names, shortened
 
 Array = NDArray[np.float64]
 
 MAX_LEVELS = 50
-# A column of texts with more levels than this, most of them numbers, is a column of numbers with a slip in it.
+# A column of texts with more levels than a few codes, most of them numbers, is a column of numbers with a slip in it.
+_FEW_CODES = 10
 _MOSTLY = 0.5
 # Dates that span less of a year than this do not show what the season does.
 _PART_OF_YEAR = 0.5
@@ -176,8 +177,9 @@ def _learn_column(table: Table, training: Table, name: str, as_category: bool) -
         return _learn_date(table, training, name)
     kind = meaning.kind if meaning.kind in KINDS and not meaning.removed else "text"
     levels, everywhere = tuple(sorted(set(training.texts(name, kind)))), set(table.texts(name, kind))
-    if len(everywhere) > MAX_LEVELS:
+    if not as_category and len(everywhere) > _FEW_CODES:
         _refuse_slip(table, name)
+    if len(everywhere) > MAX_LEVELS:
         return None, [f"{name!r} left out: {len(everywhere)} different texts are too many for categories"]
     if len(levels) < 2:
         return None, [f"{name!r} left out: it has one value only"]
@@ -250,7 +252,8 @@ def _encode(column: Column, table: Table) -> tuple[Array, int, int]:
 
 
 def _mostly_numbers(cells: list[str]) -> bool:
-    return float(np.mean([as_number(cell) is not None for cell in cells])) > _MOSTLY
+    present = [as_number(cell) is not None for cell in cells if not is_missing(cell)]
+    return bool(present) and float(np.mean(present)) > _MOSTLY
 
 
 def _refuse_slip(table: Table, name: str) -> None:
@@ -258,7 +261,7 @@ def _refuse_slip(table: Table, name: str) -> None:
         row, cell = table.first_text(name)
         raise ValueError(
             f"{table.path}: column {name!r} is not numeric: {shortened(cell)} in data row {row + 1}, where most cells "
-            f"are numbers; mend it, or leave the column out with --drop"
+            f"are numbers; mend it, leave the column out with --drop, or take its cells as names with --categorical"
         )
 
 

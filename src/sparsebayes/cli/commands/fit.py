@@ -9,7 +9,9 @@ import typer
 
 
 def command(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Table to learn from: CSV with a header, or Parquet.")],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Table to learn from: CSV, Parquet, Feather or Excel, .gz or .zip.")
+    ],
     target: Annotated[str | None, typer.Option("--target", "-t", help="Column to predict.", show_default=False)] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Model file to write; by default DATA's name with .model.")
@@ -43,6 +45,10 @@ def command(
         list[str] | None,
         typer.Option("--categorical", help="Column of numbers that name categories; may be given again."),
     ] = None,
+    use: Annotated[
+        list[str] | None,
+        typer.Option("--use", help="Column to take although it looks like names of the rows; may be given again."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Learn a model from a table, test it on rows held back, and write the model and a report.
@@ -71,6 +77,7 @@ def command(
         seed=seed,
         drop=tuple(drop or ()),
         categorical=tuple(categorical or ()),
+        use=tuple(use or ()),
     )
     model = Path(f"{data.stem}.model") if out is None else out
     page = model.parent / f"{model.stem}.html" if report is None else report
