@@ -31,6 +31,7 @@ from sparsebayes.estimators.validation import (
     choose,
     resolve_solver,
 )
+from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -81,6 +82,7 @@ class ChunkedRegression(DictionaryInputs):
         return True
 
     @available_if(lambda self: _available(self.basis))
+    @interrupts_afterwards
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows to those of earlier calls, and fit all of them.
 
