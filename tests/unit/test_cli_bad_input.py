@@ -146,7 +146,7 @@ class TestModels:
     @pytest.fixture(autouse=True)
     def model(self, folder):
         write_problem()
-        succeed("fit", "data.csv", "-t", "y", "--no-report", "--out", "out.model")
+        succeed("fit", "data.csv", "-t", "y", "--kernel", "columns", "--no-report", "--out", "out.model")
 
     @pytest.mark.parametrize("command", [("predict", "--out", "out.csv"), ("report", "--out", "out.html")])
     def test_a_corrupt_model(self, command):

@@ -113,7 +113,7 @@ class TestLearning:
         assert "--task classification" in study.target.reason
 
     def test_classes_are_split_in_proportion(self):
-        study = learn({"x": np.arange(100.0), "y": ["rare"] * 10 + ["common"] * 90}, "y")
+        study = learn({"x": np.arange(100.0), "y": ["rare"] * 10 + ["common"] * 90}, "y", Options(kernel="columns"))
         assert np.sum(study.target.values[study.test] == "rare") == 2
 
     def test_every_row_is_on_one_side(self):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,16 @@ import numpy as np
 import typer
 
 from sparsebayes.atomic import check_target, write_atomically
-from sparsebayes.cli.exits import NOT_CONVERGED
+from sparsebayes.cli.exits import INTERRUPTED, NOT_CONVERGED
 from sparsebayes.cli.progress import progress
-from sparsebayes.cli.summary import describe, print_json, show, tell
+from sparsebayes.cli.summary import describe, print_json, show, show_verdict, tell
 from sparsebayes.estimators.summary import converged
+from sparsebayes.export.columns import CYCLES, Category, Date
 from sparsebayes.report import Case, Input, render_report
+from sparsebayes.report.verdict import Level, judge_case
 from sparsebayes.tables import Options, Study, TableModel, learn, read_table, reopen, write_table
-from sparsebayes.tables.encoder import Category, Numeric
 from sparsebayes.tables.files import check_output
+from sparsebayes.tables.learning import Interrupted
 
 
 def fit_table(
@@ -41,8 +44,12 @@ def fit_table(
     options.check()
     _check_outputs([data], [model, *([] if page is None else [page])])
     table = read_table(data)
+    interrupted = False
     with progress(quiet=as_json) as observe:
-        study = learn(table, target, options, observe)
+        try:
+            study = learn(table, target, options, observe)
+        except Interrupted as stopped:
+            study, interrupted = stopped.study, True
     case = make_case(study, model)
     facts = describe(case, study)
     written: dict[str, Any] = {"model": str(model)}
@@ -52,7 +59,9 @@ def fit_table(
         write_atomically(page, content)
         written["report"] = str(page)
     _print(case, study, facts, written, as_json)
-    if not converged(study.model.estimator):
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if not converged(study.model.estimator) or case.verdict.level is Level.FAILURE:
         raise typer.Exit(NOT_CONVERGED)
 
 
@@ -117,13 +126,17 @@ def report_on_table(model: Path, data: Path, *, page: Path, as_json: bool) -> No
 def make_case(study: Study, model: Path) -> Case:
     """What a report says of a study."""
     estimator, target = study.model.estimator, study.target
-    numbers = target.rows[study.train] + 1
+    # Of another table, the rows that the model learned from are not all there, nor in their order.
+    train = study.train if study.same else study.train[:0]
+    test = study.test if study.same or len(study.test) else study.train
+    numbers = target.rows[train] + study.table.first_row
     case = Case(
         est=estimator,
-        X=study.X[study.train],
-        y=target.values[study.train],
-        X_test=study.X[study.test],
-        y_test=target.values[study.test],
+        X=study.X[train],
+        y=target.values[train],
+        X_test=study.X[test],
+        y_test=target.values[test],
+        unseen=study.same or len(study.test) > 0,
         inputs=_inputs(study),
         target=target.name,
         title=f"{target.name} from {study.table.path.name}",
@@ -132,7 +145,7 @@ def make_case(study: Study, model: Path) -> Case:
         row_numbers=numbers.tolist() if len(numbers) else None,
     )
     case.facts.update(describe(case, study))
-    return case
+    return replace(case, verdict=judge_case(case))
 
 
 def _inputs(study: Study) -> list[Input]:
@@ -140,16 +153,19 @@ def _inputs(study: Study) -> list[Input]:
     for column in study.model.encoder.columns:
         columns = tuple(range(first, first + len(column.features)))
         first += len(columns)
-        if isinstance(column, Numeric):
-            found.append(Input(column.name, columns, column.centre, column.scale))
-        elif isinstance(column, Category):
+        if isinstance(column, Category):
             found.append(Input(column.name, columns, levels=column.levels))
+            continue
+        dated = isinstance(column, Date)
+        periods = tuple(CYCLES[cycle] for cycle in column.cycles) if isinstance(column, Date) else ()
+        found.append(Input(column.name, columns, column.centre, column.scale, periods=periods, dated=dated))
     return found
 
 
 def _print(case: Case, study: Study, facts: dict[str, str], written: dict[str, Any], as_json: bool) -> None:
     if not as_json:
         rows = {**facts, **({"notes": "; ".join(study.notes)} if study.notes else {})}
+        show_verdict(case.verdict)
         show(case.title, {"": rows | {f"{kind} file": name for kind, name in written.items()}})
         return
     estimator, result = study.model.estimator, case.result
@@ -163,10 +179,13 @@ def _print(case: Case, study: Study, facts: dict[str, str], written: dict[str, A
             "task": study.target.task,
             "reason": study.target.reason,
             "notes": study.notes,
+            "verdict": case.verdict.as_data(),
+            "kernel": study.model.functions,
+            "tried": None if study.choice is None else study.choice.scores,
             "kept": len(estimator.relevance_),
             "candidates": {"n": count, "what": what},
             case.rows_name.replace(" ", "_"): vars(result),
-            "noise_std": None if case.classifies else float(np.sqrt(estimator.noise_variance_)),
+            "noise_std": float(np.sqrt(estimator.noise_variance_)) if "noise_variance_" in vars(estimator) else None,
             "log_evidence": estimator.log_marginal_likelihood_,
             "converged": converged(estimator),
             "status": facts["status"],

@@ -175,6 +175,35 @@ def bar_list(names: Sequence[str], sizes: ArrayLike, spread: ArrayLike, unit: st
     )
 
 
+def ranges(names: Sequence[str], at: ArrayLike, low: ArrayLike, high: ArrayLike, unit: str, title: str) -> str:
+    """A dot on a range for each name, on one scale, with the names above them."""
+    at, low, high = (np.asarray(a, dtype=np.float64) for a in (at, low, high))
+    smallest, largest = limits(np.concatenate([at, low, high]))
+    step, height = 34.0, 34.0 * len(names) + 40.0
+
+    def place(value: float) -> float:
+        return _RIGHT + (value - smallest) / (largest - smallest) * (WIDTH - 7.0 * _RIGHT)
+
+    floor = step * len(names)
+    rows = [
+        f'<path class="grid" d="M{place(tick):.1f} 0V{floor}"/>'
+        f'<text class="tick" x="{place(tick):.1f}" y="{floor + 14}">{number(tick)}</text>'
+        for tick in ticks(smallest, largest)
+    ]
+    for k, name in enumerate(names):
+        y = k * step
+        rows.append(
+            f'<text class="name" x="0" y="{y + 12}">{escape(_cut(name))}</text>'
+            f'<path class="bar" d="M{place(low[k]):.1f} {y + 22.5}H{place(high[k]):.1f}"/>'
+            f'<g class="data strong"><circle cx="{place(at[k]):.1f}" cy="{y + 22.5}" r="4.5"/></g>'
+            f'<text class="name" x="{max(place(high[k]), place(at[k])) + 8:.1f}" y="{y + 27}">{number(at[k], 3)}</text>'
+        )
+    return (
+        f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{escape(title, quote=True)}">'
+        f'{"".join(rows)}<text class="name quiet" x="0" y="{height - 6}">{escape(unit)}</text></svg>'
+    )
+
+
 def limits(values: ArrayLike) -> tuple[float, float]:
     """Smallest and largest value, with some room."""
     finite = np.asarray(values, dtype=np.float64).ravel()

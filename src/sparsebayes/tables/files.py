@@ -29,6 +29,7 @@ _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 # Characters that no text file has, and binary files have soon.
 _BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
+_HEADERLESS = "the first line holds values, not names"
 _YEARS = range(1800, 2201)
 
 Columns = tuple[list[str], list[Any], list[str]]
@@ -58,7 +59,8 @@ def read_table(path: Path) -> Table:
         raise ValueError(f"{path}: the column name {list_names(twice)} occurs more than once; rename the columns")
     if not columns or len(columns[0]) == 0:
         raise ValueError(f"{path} has a header but no rows")
-    return Table(path, dict(zip(names, columns, strict=True)), tuple(notes))
+    headed = suffix not in (*_PARQUET, *_FEATHER) and not any(_HEADERLESS in note for note in notes)
+    return Table(path, dict(zip(names, columns, strict=True)), tuple(notes), 2 if headed else 1)
 
 
 def check_output(path: Path) -> None:
@@ -141,9 +143,7 @@ def _read_csv(path: Path, content: bytes) -> Columns:
     names = [name.strip() for name in rows[0]]
     if _lacks_header(rows):
         names = [f"column{k + 1}" for k in range(len(rows[0]))]
-        notes.append(
-            f"the first line holds values, not names: the columns are called {list_names(names[:2])} … {names[-1]!r}"
-        )
+        notes.append(f"{_HEADERLESS}: the columns are called {list_names(names[:2])} … {names[-1]!r}")
         rows.insert(0, names)
     return names, [list(column) for column in zip(*rows[1:], strict=True)], notes
 

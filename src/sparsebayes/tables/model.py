@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -32,11 +33,14 @@ class Split:
         Of the shuffle.
     fingerprint : str
         Of the table.
+    rows : ndarray of uint64
+        Checksums of the training rows, inputs and target, in order of size: they tell whether a row was among them.
     """
 
     fraction: float
     seed: int
     fingerprint: str
+    rows: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64), compare=False)
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,14 @@ class TableModel:
     def classifies(self) -> bool:
         """Whether classes are predicted."""
         return is_classifier(self.estimator)
+
+    @property
+    def functions(self) -> str:
+        """What the functions are: ``"columns"``, ``"both"``, or ``"rbf"`` and other kernels on the rows."""
+        parameters = self.estimator.get_params(deep=False)
+        if "kernel" in parameters:
+            return parameters["kernel"] if isinstance(parameters["kernel"], str) else "rbf"
+        return "columns" if parameters["basis"] is None else "both"
 
     def encode(self, data: Any) -> Encoded:
         """Return the matrix of a table, mapping of columns, or data frame."""
@@ -105,6 +117,7 @@ class TableModel:
             "test_fraction": self.split.fraction,
             "seed": self.split.seed,
             "table_sha256": self.split.fingerprint,
+            "rows": self.split.rows,
         }
         save(self.estimator, path, metadata=metadata)
 
@@ -117,11 +130,14 @@ class TableModel:
                 f"{os.fspath(path)} does not say which columns it takes: it was saved from Python, not by "
                 "'sparsebayes fit'; predict with sparsebayes.load in Python"
             )
-        if {key: type(value) for key, value in metadata.items()} != _KEYS:
+        # Files from before rows were noted do not have them.
+        rows = metadata.setdefault("rows", np.empty(0, dtype=np.uint64))
+        kinds = {key: type(value) for key, value in metadata.items()}
+        if kinds != _KEYS | {"rows": np.ndarray} or rows.dtype != np.uint64 or rows.ndim != 1:
             raise ModelFileError(
                 f"{os.fspath(path)} does not describe its input columns in the way that 'sparsebayes fit' does"
             )
-        split = Split(metadata["test_fraction"], metadata["seed"], metadata["table_sha256"])
+        split = Split(metadata["test_fraction"], metadata["seed"], metadata["table_sha256"], rows)
         if not 0.0 <= split.fraction < 1.0 or split.seed < 0:
             raise ModelFileError(f"{os.fspath(path)}: a test part of {split.fraction} with seed {split.seed} cannot be")
         try:
@@ -129,6 +145,16 @@ class TableModel:
         except ModelFileError as error:
             raise ModelFileError(f"{os.fspath(path)}: {error}") from error
         return cls(estimator, encoder, metadata["target"], split)
+
+
+def row_checksums(X: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.uint64]:
+    """A checksum of every row, inputs and target; the same row has the same whatever file it comes from."""
+    values = np.ascontiguousarray(X) + 0.0  # which makes a negative zero a zero
+    found = [
+        int.from_bytes(hashlib.blake2b(row.tobytes() + str(target).encode(), digest_size=8).digest(), "little")
+        for row, target in zip(values, y.tolist(), strict=True)
+    ]
+    return np.array(found, dtype=np.uint64)
 
 
 @overload

@@ -36,11 +36,14 @@ class Table:
         The columns in their order; a missing number is NaN, a missing text empty.
     notes : tuple of str
         What there is to say of the reading.
+    first_row : int
+        What the first row is called: 2 in a file whose first line has the names, as a spreadsheet numbers them.
     """
 
     path: Path
     columns: Mapping[str, Array | list[str]]
     notes: tuple[str, ...] = ()
+    first_row: int = 1
     _known: dict[str, Meaning] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -72,6 +75,7 @@ class Table:
                 for name, cells in self.columns.items()
             },
             self.notes,
+            self.first_row,
             self._known,  # what a column is, all rows have decided
         )
 

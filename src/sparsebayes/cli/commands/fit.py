@@ -24,8 +24,16 @@ def command(
         str | None, typer.Option("--task", help="regression or classification; by default what the target suggests.")
     ] = None,
     kernel: Annotated[
-        str, typer.Option("--kernel", help="rbf, laplacian, poly, linear, or columns: a sparse linear model.")
-    ] = "rbf",
+        str,
+        typer.Option(
+            "--kernel",
+            help="rbf, laplacian, poly or linear: functions on the rows; columns: a sparse linear model; both; "
+            "auto: the best of rbf, columns and both.",
+        ),
+    ] = "auto",
+    likelihood: Annotated[
+        str, typer.Option("--likelihood", help="Of the noise: gaussian, outliers, student-t, or poisson for counts.")
+    ] = "gaussian",
     gamma: Annotated[
         str | None,
         typer.Option("--gamma", help="Kernel parameter as in scikit-learn; by default it is learned by evidence."),
@@ -70,6 +78,7 @@ def command(
     options = Options(
         task=task,
         kernel=kernel,
+        likelihood=likelihood,
         gamma=_gamma(gamma),
         noise_variance=noise_variance,
         solver=solver,
