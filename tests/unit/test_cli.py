@@ -57,7 +57,7 @@ class TestFitAndPredict:
         assert model.encoder.names == ["a", "b [m]", "größe"]
         succeed("predict", "data.model", "data.csv", "--out", "out.csv")
         table = read_table(Path("out.csv"))
-        assert table.names == ["mean", "std"]
+        assert table.names == ["mean", "std", "lower", "upper"]
         mean, std = model.estimator.predict(model.encode(read_table(Path("data.csv"))).X, return_std=True)
         np.testing.assert_array_equal(table.numbers("mean"), mean)
         np.testing.assert_array_equal(table.numbers("std"), std)

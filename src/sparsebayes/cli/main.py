@@ -18,11 +18,13 @@ from sparsebayes.cli.exits import INTERRUPTED, WRONG_INPUT
 # What a wrong file, column, option or a missing extra raises; anything else is a bug and shows its traceback.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
 
-_ORDER = ("fit", "predict", "report", "export", "reproduce", "bench", "demo")
+_ORDER = ("example", "fit", "predict", "report", "export", "reproduce", "bench", "demo")
 
 _HELP = """Sparse Bayesian learning: the evidence decides which few functions stay.
 
-Learn from a table, and get a model and a report to send on:
+Learn from a table, and get a model and a report to send on (the first line writes a table to try it with):
+
+    sparsebayes example houses.csv
 
     sparsebayes fit houses.csv --target price
 

@@ -25,9 +25,9 @@ def _console() -> Console:
     return Console(markup=False, emoji=False, highlight=False)
 
 
-def tell(text: str) -> None:
-    """Print a sentence."""
-    _console().print(text, soft_wrap=True)
+def tell(text: str, *, err: bool = False) -> None:
+    """Print a sentence; with ``err`` beside what is piped on."""
+    Console(markup=False, emoji=False, highlight=False, stderr=err).print(text, soft_wrap=True)
 
 
 def describe(case: Case, study: Study) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -10,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.svm import SVC, SVR
 
 from sparsebayes.estimators.summary import converged
 
@@ -37,6 +40,7 @@ _UNCERTAIN = 0.5
 _DISPENSABLE = 0.01
 _NAMED = 8
 _LINEAR = "a linear model"
+FURTHER = ("random forest", "support vectors")
 
 
 class Level(IntEnum):
@@ -94,8 +98,16 @@ class Verdict:
         }
 
 
-def judge_case(case: Case) -> Verdict:
-    """Judge a model by the rows that were held back, beside plain models of the same rows."""
+def judge_case(case: Case, further: Sequence[str] = ()) -> Verdict:
+    """Judge a model by the rows that were held back, beside plain models of the same rows.
+
+    Parameters
+    ----------
+    case : Case
+        The model and its rows.
+    further : sequence of str
+        Other models to compare with, of those in ``FURTHER``.
+    """
     if case.classifies:
         findings, baselines = _classes(case)
     else:
@@ -112,7 +124,20 @@ def judge_case(case: Case) -> Verdict:
     if not converged(case.est):
         findings.append(Finding(Level.WARNING, "The search ended before convergence; the status below says why."))
     findings += _inputs(case)
-    return Verdict(findings, baselines)
+    return Verdict(findings, baselines | {name: _error_of(case, name) for name in further if len(case.y)})
+
+
+def _error_of(case: Case, name: str) -> float:
+    """Error of another kind of model on the rows that the model is judged by."""
+    X, y = case.judged
+    if case.classifies:
+        made: Any = {"random forest": RandomForestClassifier(random_state=_SEED), "support vectors": SVC()}[name]
+        return float(np.mean(made.fit(case.X, case.y).predict(X) != y))
+    values = np.asarray(case.y, dtype=np.float64)
+    centre, scale = float(values.mean()), float(values.std()) or 1.0
+    made = {"random forest": RandomForestRegressor(random_state=_SEED), "support vectors": SVR()}[name]
+    predicted = centre + scale * made.fit(case.X, (values - centre) / scale).predict(X)
+    return float(np.sqrt(np.mean((np.asarray(y, dtype=np.float64) - predicted) ** 2)))
 
 
 def _numbers(case: Case) -> tuple[list[Finding], dict[str, float]]:

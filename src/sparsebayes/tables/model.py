@@ -96,11 +96,20 @@ class TableModel:
         """
         return self.predict_encoded(self.encode(data).X)
 
-    def predict_encoded(self, X: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """Predict from the encoder's matrix; as :meth:`predict`."""
+    def predict_encoded(self, X: NDArray[np.float64], coverage: float | None = None) -> dict[str, NDArray[Any]]:
+        """Predict from the encoder's matrix; as :meth:`predict`.
+
+        Parameters
+        ----------
+        X : ndarray
+            The encoder's matrix.
+        coverage : float, optional
+            Of a regression, adds ``lower`` and ``upper``, between which this share of new observations should fall.
+        """
         if not self.classifies:
             mean, std = self.estimator.predict(X, return_std=True)
-            return {"mean": mean, "std": std}
+            ends = () if coverage is None else self.estimator.predict_interval(X, coverage)
+            return {"mean": mean, "std": std, **dict(zip(("lower", "upper"), ends, strict=False))}
         probabilities = self.estimator.predict_proba(X)
         by_class = {f"p({label})": p for label, p in zip(self.estimator.classes_, probabilities.T, strict=True)}
         return {"class": self.estimator.predict(X), **by_class}

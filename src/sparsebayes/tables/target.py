@@ -16,6 +16,9 @@ TASKS = (REGRESSION, CLASSIFICATION)
 
 # Whole numbers with no more values than this may be codes of classes; the user is told how to say so.
 _FEW = 10
+# Counts that are larger on average are as good as Gaussian.
+_LARGEST_MEAN_COUNT = 100.0
+_COUNTS = "if they are counts, --likelihood poisson takes them as such"
 
 
 @dataclass(frozen=True)
@@ -105,11 +108,15 @@ def _decide(numbers: NDArray[np.float64] | None, kind: str) -> tuple[str, str]:
     n_values = len(np.unique(present))
     if n_values == 2:
         return CLASSIFICATION, "it has two values"
-    if n_values <= _FEW and np.array_equal(present, np.round(present)):
+    whole = np.array_equal(present, np.round(present))
+    if n_values <= _FEW and whole:
         return (
             REGRESSION,
-            f"its values are numbers, {n_values} different ones; if they name classes, say --task classification",
+            f"its values are numbers, {n_values} different ones; if they name classes, say --task classification"
+            + (f"; {_COUNTS}" if np.all(present >= 0.0) else ""),
         )
+    if whole and np.all(present >= 0.0) and np.mean(present) < _LARGEST_MEAN_COUNT:
+        return REGRESSION, f"its values are numbers; {_COUNTS}"
     return REGRESSION, "its values are numbers"
 
 
