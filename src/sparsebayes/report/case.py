@@ -14,6 +14,7 @@ from sparsebayes.basis import Linear, Sum
 from sparsebayes.estimators.summary import Weight
 
 from .measures import ClassificationTest, RegressionTest, contributions, importances, judge
+from .svg import number
 
 Array = NDArray[np.float64]
 
@@ -74,7 +75,7 @@ class Input:
         """Value in one row of X, for people."""
         if not self.levels:
             value = self.centre + self.scale * row[self.columns[0]]
-            return str(np.datetime64("1970-01-01") + round(value)) if self.dated else f"{value:.4g}"
+            return str(np.datetime64("1970-01-01") + round(value)) if self.dated else number(float(value))
         shown = self.levels[-len(self.columns) :]
         held = [level or "(missing)" for level, column in zip(shown, self.columns, strict=True) if row[column] > 0.5]
         return held[0] if held else self.levels[0] if len(shown) < len(self.levels) else "?"

@@ -27,6 +27,7 @@ from .charts import (
 )
 from .measures import ClassificationTest, figure
 from .search import search_of
+from .svg import number
 from .verdict import Verdict, judge_case
 
 _VECTORS_SHOWN = 25
@@ -220,7 +221,7 @@ def _vectors(case: Case, ranked: list[Input]) -> str:
     head = "".join(f'<th scope="col">{escape(item.name)}</th>' for item in shown)
     rows = "".join(
         f'<tr><th scope="row">{escape(f"{w.output}: {w.function}" if w.output else w.function)}</th>'
-        f"<td>{w.mean:.4g}</td><td>{w.std:.2g}</td><td>{size:.3g}</td>"
+        f"<td>{number(w.mean)}</td><td>{number(w.std, 2)}</td><td>{number(size, 3)}</td>"
         + "".join(f"<td>{escape(item.text(centres[w.place]))}</td>" for item in shown)
         + "</tr>"
         for w, size in terms
@@ -260,7 +261,8 @@ def _search(case: Case) -> str:
 def _certificate(case: Case) -> str:
     items = "".join(f"<li>{escape(line)}</li>" for line in certificate_in_words(listed(case.est.certificate_)))
     status = " ".join(dict.fromkeys(status.value for status in listed(case.est.status_)))
-    mark = "good" if converged(case.est) else "bad"
+    degenerate = any(certificate.noise_degenerate for certificate in listed(case.est.certificate_))
+    mark = "good" if converged(case.est) and not degenerate else "bad"
     return _section("certificate", "The certificate", f'<p class="{mark}">{escape(status)}</p><ul>{items}</ul>')
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 WIDTH, HEIGHT = 420.0, 280.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 10.0, 10.0, 42.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 74.0, 10.0, 10.0, 42.0
 _TICKS = 5
 _CHARACTER = 6.2  # width of a label's character, about
 
@@ -225,8 +225,10 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Number for people."""
-    return f"{value:.{digits}g}".replace("-", "−")
+    """Number for people; large ones with commas between the thousands."""
+    rounded = float(f"{value:.{digits}g}")
+    text = f"{rounded:,.12g}" if 1e4 <= abs(rounded) < 1e9 else f"{rounded:.{digits}g}"
+    return text.replace("-", "−")
 
 
 def _points(x: Array, y: Array) -> str:
