@@ -168,6 +168,10 @@ class TestChoice:
         assert "rbf of row" in page
         assert "For the technically minded" in page
         succeed("export", "both.model", "--format", "sql", "--out", "both.sql")
+        write("new.csv", ["a", "b", "y"], [*(X[:20] + 0.01).T.tolist(), y[:20].tolist()])
+        assert (
+            "all its rows are test rows" in json.loads(succeed("report", "both.model", "new.csv", "--json"))["notes"][0]
+        )
 
     def test_several_classes_are_compared_by_evidence(self):
         x = np.linspace(0.0, 3.0, 24)

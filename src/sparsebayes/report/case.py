@@ -146,7 +146,9 @@ class Case:
         before = len(self.names) if parameters.get("basis") is not None and _has_columns(parameters["basis"]) else 0
         if not before:
             return self.row_numbers
-        rows = list(range(len(self.X))) if self.row_numbers is None else self.row_numbers
+        # Without the training rows at hand, their numbers from 0 on have to do.
+        last = int(np.max(self.est.relevance_, initial=0))
+        rows = list(range(max(len(self.X), last - before + 1))) if self.row_numbers is None else self.row_numbers
         return [-1] * before + rows
 
     @property
