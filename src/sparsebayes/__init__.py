@@ -27,8 +27,9 @@ if TYPE_CHECKING:
         SparseKernelPCA,
         path,
     )
-    from sparsebayes.export import load, save
+    from sparsebayes.export import save
     from sparsebayes.inference import EM, Backfitting, MacKay, Sequential, SubsetSelection, Variational
+    from sparsebayes.tables import load
 
 # Where each public name lives; a name with no entry on the right is a module of this package.
 _HOMES = {
@@ -47,7 +48,7 @@ _HOMES = {
     "applications": "",
     "basis": "",
     "datasets": "",
-    "load": "export",
+    "load": "tables",
     "path": "estimators",
     "report": "",
     "save": "export",

@@ -26,7 +26,7 @@ class TestTables:
         [
             (b"\x89PNG\r\n\x1a\n\x00\x00\xff", ["text file"]),
             (b"a,y\n1,\x002\n", ["text file"]),
-            ("a,größe,y\n1,2,3\n".encode("latin-1"), ["UTF-8"]),
+            ("a,größe,y\n1,2,3\n".encode("latin-1"), ["single row", "add rows"]),
             (b"", ["empty"]),
             (b"\n\n", ["empty"]),
             (b"a,b,y\n", ["no rows"]),
@@ -40,11 +40,15 @@ class TestTables:
             (b"a,b\n1,2\n", ["'y'", "'a', 'b'"]),
             (rows("1,inf,2"), ["'b'", "infinite", "row 1"]),
             (rows("1,1e200,2"), ["'b'", "rescale"]),
-            (b"a,b,y\n1,2,high\n2,3,high\n", ["'y'", "one class only"]),
+            (b"a,b,y\n1,2,high\n2,3,high\n", ["'y'", "one class only", "--target"]),
+            (b"a,b,y\n1,2,7\n2,3,7\n5,1,7\n", ["'y' is 7 in every row", "--target"]),
+            (b"a,b,y\n1,2,2020-01-01\n2,3,2021-01-01\n", ["'y'", "dates", "days since"]),
+            (b"a,b,Yy\n1,2,3\n2,3,4\n", ["--target 'y' is not a column", "did you mean 'Yy'?"]),
+            (b"1.5,2,3\n2,3,4\n", ["'column1', 'column2', 'column3'"]),
             (b"a,b,y\n1,2,\n2,3,NA\n", ["'y'", "no values"]),
             (rows("1,2,low"), ["'y'", "single row", "'low'"]),
         ],
-        ids=range(19),
+        ids=range(23),
     )
     def test_fit(self, content, words, folder):
         Path("data.csv").write_bytes(content)
@@ -142,7 +146,7 @@ class TestModels:
     @pytest.fixture(autouse=True)
     def model(self, folder):
         write_problem()
-        succeed("fit", "data.csv", "-t", "y", "--no-report", "--out", "out.model")
+        succeed("fit", "data.csv", "-t", "y", "--kernel", "columns", "--no-report", "--out", "out.model")
 
     @pytest.mark.parametrize("command", [("predict", "--out", "out.csv"), ("report", "--out", "out.html")])
     def test_a_corrupt_model(self, command):

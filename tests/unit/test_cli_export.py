@@ -41,7 +41,7 @@ def test_onnx_takes_the_units_of_the_table(houses):
     result = call("export", "y.model", "--format", "onnx", "--out", "y.onnx")
     assert result.exit_code == 0, result.output
     session = runtime.InferenceSession("y.onnx", providers=["CPUExecutionProvider"])
-    mean, std = session.run(["mean", "std"], {"X": frame[["a", "größe [m]"]].to_numpy()})
+    mean, std = session.run(["mean", "std"], {name: frame[name].to_numpy() for name in ("a", "größe [m]")})
     np.testing.assert_allclose(mean, said["mean"], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(std, said["std"], rtol=1e-5, atol=1e-5)
 
@@ -58,7 +58,9 @@ def test_sql_reads_the_columns_of_the_table(houses):
 
 def test_c_has_the_name_that_is_asked_for(houses):
     assert call("export", "y.model", "--format", "c", "--name", "house", "--out", "y.c").exit_code == 0
-    assert "void house_predict(const double *x, double *mean, double *std)" in Path("y.c").read_text(encoding="ascii")
+    source = Path("y.c").read_text(encoding="ascii")
+    assert "void house_predict(const house_row *row, double *mean, double *std)" in source
+    assert "double grosse_m; /* gr??e [m] */" in source
 
 
 def test_a_model_that_was_saved_from_python():

@@ -13,8 +13,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_val_score
 
-from sparsebayes import RVC, RVR, Sequential, SparseBayesRegressor, datasets, load, save
+from sparsebayes import RVC, RVR, ARDRegression, Sequential, SparseBayesRegressor, datasets, load, save
 from sparsebayes.basis import RBF
 from sparsebayes.design import CompressedDesign, DenseDesign
 from sparsebayes.estimators import progress
@@ -56,7 +57,11 @@ def callback(record, active):
         print("searching", flush=True)
         sys.stdin.readline()
 
-model = RVR(gamma=0.16, solver=Sequential(batch=1, callback=callback)).fit(X, y)
+model = RVR(gamma=0.16, solver=Sequential(batch=1, callback=callback))
+try:
+    model.fit(X, y)
+except KeyboardInterrupt:
+    print("raised", end=" ")
 print(model.status_.name, len(model.relevance_), np.isfinite(model.predict(X)).all(), flush=True)
 """
 
@@ -73,8 +78,8 @@ def test_ctrl_c_leaves_the_last_complete_state():
         out, _ = process.communicate("\n", timeout=60)
     finally:
         process.kill()
-    status, kept, finite = out.split()
-    assert (status, finite) == ("INTERRUPTED", "True")
+    raised, status, kept, finite = out.split()
+    assert (raised, status, finite) == ("raised", "INTERRUPTED", "True")
     assert 1 <= int(kept) <= 5
     assert process.returncode == 0
 
@@ -114,6 +119,62 @@ def test_a_signal_between_two_searches_is_not_lost():
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def signal_at(record_number):
+    """A solver during whose search the user presses Ctrl-C."""
+    seen = []
+
+    def callback(record, active):
+        seen.append(record)
+        if len(seen) == record_number:
+            signal.raise_signal(signal.SIGINT)
+
+    return Sequential(callback=callback), seen
+
+
+@pytest.mark.parametrize("make", [RVR, SparseBayesRegressor, RVC], ids=["RVR", "columns", "RVC"])
+@pytest.mark.filterwarnings("ignore:Interrupted")
+def test_an_interrupted_fit_stores_the_best_so_far_and_raises(make):
+    X, y = datasets.make_sinc2d(60, noise=0.1, random_state=0)
+    solver, _ = signal_at(1)
+    model = make(solver=solver)
+    labels = X[:, 0] > 1.0 if isinstance(model, RVC) else y
+    with handled_by(signal.default_int_handler), pytest.raises(KeyboardInterrupt):
+        model.fit(X, labels)
+    assert model.status_ is Status.INTERRUPTED
+    assert model.predict(X).shape == y.shape
+
+
+@pytest.mark.filterwarnings("ignore:Interrupted")
+def test_an_interrupt_ends_the_loop_around_fits():
+    """A cross-validation does not go on with the next fold."""
+    X, y = datasets.make_sinc(60, noise=0.1, random_state=0)
+    solver, seen = signal_at(3)
+    model = RVR(gamma=1.0, solver=solver)
+    with handled_by(signal.default_int_handler), pytest.raises(KeyboardInterrupt):
+        cross_val_score(model, X, y)
+    assert len(seen) == 3
+
+
+@pytest.mark.filterwarnings("ignore:Interrupted")
+def test_where_one_fit_calls_another_the_outer_one_raises():
+    X, y = datasets.make_sinc2d(60, noise=0.1, random_state=0)
+    solver, _ = signal_at(1)
+    model = ARDRegression(solver=solver)
+    with handled_by(signal.default_int_handler), pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.predict(X).shape == y.shape
+
+
+def test_verbose_names_the_start_that_is_kept(capsys):
+    X, y = datasets.make_sinc(60, noise=0.1, random_state=0)
+    model = RVR(gamma=1.0, verbose=1).fit(X, y)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == (
+        f"kept: start {model.certificate_.start}  functions {len(model.relevance_):4d}  "
+        f"objective {model.certificate_.objective:.4f}"
+    )
 
 
 def test_a_handler_of_the_callers_own_stays_in_place():

@@ -9,8 +9,9 @@ import pytest
 from modelfiles import BASES, assert_round_trip, kernel_matrix, problem, resealed, same
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, SplineTransformer, StandardScaler
 
 from sparsebayes import RVC, RVR, Sequential, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import (
@@ -208,8 +209,12 @@ class TestWhatIsNotDataIsRefused:
 
     def test_other_estimators(self, path):
         X, y = problem()
-        with pytest.raises(TypeError, match=r"Pipeline.*estimator inside"):
-            save(make_pipeline(StandardScaler(), RVR()).fit(X, y), path)
+        with pytest.raises(TypeError, match=r"cannot save the attribute 'steps\[0\]\[1\].func'.*never code"):
+            save(make_pipeline(FunctionTransformer(np.abs), RVR()).fit(X, y), path)
+        with pytest.raises(TypeError, match=r"pipeline.*'splinetransformer'.*estimator inside"):
+            save(make_pipeline(SplineTransformer(n_knots=3), RVR()).fit(X, y), path)
+        with pytest.raises(TypeError, match=r"pipeline.*'ridge'.*last step"):
+            save(make_pipeline(StandardScaler(), Ridge()).fit(X, y), path)
 
         class Mine(RVR):
             pass

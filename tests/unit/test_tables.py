@@ -50,7 +50,7 @@ class TestReading:
         table = as_table(frame)
         assert table.numbers("a").tolist() == [1.0, 2.0]
         assert table.texts("b") == ["x", ""]
-        assert table.texts("c") == ["1", "0"]
+        assert table.texts("c") == ["True", "False"]
 
     def test_columns_of_different_lengths(self):
         with pytest.raises(ValueError, match="one number of rows"):
@@ -113,7 +113,7 @@ class TestLearning:
         assert "--task classification" in study.target.reason
 
     def test_classes_are_split_in_proportion(self):
-        study = learn({"x": np.arange(100.0), "y": ["rare"] * 10 + ["common"] * 90}, "y")
+        study = learn({"x": np.arange(100.0), "y": ["rare"] * 10 + ["common"] * 90}, "y", Options(kernel="columns"))
         assert np.sum(study.target.values[study.test] == "rare") == 2
 
     def test_every_row_is_on_one_side(self):

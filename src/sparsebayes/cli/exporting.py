@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from sparsebayes.atomic import check_target, write_atomically
 from sparsebayes.cli.summary import tell
-from sparsebayes.export import load, make_plan, to_c, to_onnx, to_sql
-from sparsebayes.export.plan import Plan
-from sparsebayes.tables import TableModel
-from sparsebayes.tables.encoder import Numeric
+from sparsebayes.export import to_c, to_onnx, to_sql
+from sparsebayes.tables import load
 
 
 def export_file(model: Path, *, language: str, out: Path, name: str, table: str) -> None:
@@ -21,7 +18,7 @@ def export_file(model: Path, *, language: str, out: Path, name: str, table: str)
     Parameters
     ----------
     model : Path
-        Model file; where ``fit`` stored how it standardises columns, the export takes the columns as they are.
+        Model file; what ``fit`` wrote takes the columns of the table as they are.
     language : {"onnx", "c", "sql"}
         What to write.
     out : Path
@@ -34,27 +31,14 @@ def export_file(model: Path, *, language: str, out: Path, name: str, table: str)
     check_target(out)
     if out.exists() and model.exists() and os.path.samefile(out, model):
         raise ValueError(f"{out} is the file that is read; name another with --out")
-    est, metadata = load(model, with_metadata=True)
-    plan = make_plan(est)
-    if metadata is not None:
-        plan = _in_table_units(plan, TableModel.load(model))
-    content = _write(plan, language, name, table)
+    opened = load(model)
+    content = _write(opened, language, name, table)
     write_atomically(out, content)
     tell(f"{len(content)} bytes of {language} written to {out}")
 
 
-def _in_table_units(plan: Plan, model: TableModel) -> Plan:
-    """The plan whose inputs are numbers as they stand in the table, and an indicator for every category."""
-    centre, scale = [], []
-    for column in model.encoder.columns:
-        number = isinstance(column, Numeric)
-        centre += [column.centre if number else 0.0] * len(column.features)
-        scale += [column.scale if number else 1.0] * len(column.features)
-    return plan.after(np.array(centre), np.array(scale), model.encoder.features)
-
-
-def _write(plan: Plan, language: str, name: str, table: str) -> bytes:
+def _write(model: Any, language: str, name: str, table: str) -> bytes:
     if language == "onnx":
-        return to_onnx(plan).SerializeToString()
-    text = to_c(plan, name=name) if language == "c" else to_sql(plan, table) + ";\n"
+        return to_onnx(model).SerializeToString()
+    text = to_c(model, name=name) if language == "c" else to_sql(model, table) + ";\n"
     return text.encode("utf-8")

@@ -18,11 +18,13 @@ from sparsebayes.cli.exits import INTERRUPTED, WRONG_INPUT
 # What a wrong file, column, option or a missing extra raises; anything else is a bug and shows its traceback.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
 
-_ORDER = ("fit", "predict", "report", "export", "reproduce", "bench", "demo")
+_ORDER = ("example", "fit", "predict", "report", "export", "reproduce", "bench", "demo")
 
 _HELP = """Sparse Bayesian learning: the evidence decides which few functions stay.
 
-Learn from a table, and get a model and a report to send on:
+Learn from a table, and get a model and a report to send on (the first line writes a table to try it with):
+
+    sparsebayes example houses.csv
 
     sparsebayes fit houses.csv --target price
 
@@ -30,8 +32,8 @@ Predict new rows with it:
 
     sparsebayes predict houses.model new.csv --out prices.csv
 
-Exit status: 0 all is well; 2 the input is wrong, and one line says how; 3 the model is there, but the search ended
-before convergence; 4 a figure of a paper was not reproduced; 130 interrupted.
+Exit status: 0 all is well; 2 the input is wrong, and one line says how; 3 the model is there, but it is of no use, or
+the search ended before convergence; 4 a figure of a paper was not reproduced; 130 interrupted.
 """
 
 

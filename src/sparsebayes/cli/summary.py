@@ -12,7 +12,8 @@ from rich.table import Table as RichTable
 
 from sparsebayes.estimators.summary import listed, verdict
 from sparsebayes.report import Case
-from sparsebayes.report.measures import ClassificationTest, RegressionTest
+from sparsebayes.report.measures import ClassificationTest, RegressionTest, figure
+from sparsebayes.report.verdict import Level, Verdict
 from sparsebayes.tables import Study
 from sparsebayes.tables.table import list_names
 
@@ -24,9 +25,9 @@ def _console() -> Console:
     return Console(markup=False, emoji=False, highlight=False)
 
 
-def tell(text: str) -> None:
-    """Print a sentence."""
-    _console().print(text, soft_wrap=True)
+def tell(text: str, *, err: bool = False) -> None:
+    """Print a sentence; with ``err`` beside what is piped on."""
+    Console(markup=False, emoji=False, highlight=False, stderr=err).print(text, soft_wrap=True)
 
 
 def describe(case: Case, study: Study) -> Rows:
@@ -38,7 +39,7 @@ def describe(case: Case, study: Study) -> Rows:
         "inputs": list_names(study.model.encoder.names),
         "task": f"{study.target.task} of {study.target.name!r}: {study.target.reason}",
         "kept": f"{len(case.est.relevance_)} of {count} {what}"
-        if len(study.train) or study.linear
+        if (study.same and len(study.train)) or study.linear
         else f"{len(case.est.relevance_)} functions",
         **quality(case.result, case.rows_name),
         **learned(case.est),
@@ -56,7 +57,7 @@ def quality(result: RegressionTest | ClassificationTest, rows_name: str) -> Rows
             "log loss": f"{result.log_loss:.3g}",
         }
     return {
-        "error (RMSE)": f"{result.rmse:.3g} {where}, 95 % interval {result.low:.3g} to {result.high:.3g}",
+        "error (RMSE)": f"{figure(result.rmse)} {where}, 95 % interval {figure(result.low)} to {figure(result.high)}",
         **({} if math.isnan(result.r2) else {"explained": f"{result.r2:.1%} of the variance"}),
         "in 95 % error bars": f"{result.coverage:.1%} of them",
     }
@@ -64,13 +65,27 @@ def quality(result: RegressionTest | ClassificationTest, rows_name: str) -> Rows
 
 def learned(est: Any) -> Rows:
     """What the search found and how it ended, line by line."""
-    noise = {"noise (std)": f"{float(np.sqrt(est.noise_variance_)):.3g}"} if "noise_variance_" in vars(est) else {}
+    noise = {"noise (std)": figure(float(np.sqrt(est.noise_variance_)))} if "noise_variance_" in vars(est) else {}
     return {
         **noise,
         "log evidence": f"{est.log_marginal_likelihood_:.2f}",
         "status": " ".join(dict.fromkeys(status.value for status in listed(est.status_))),
         "certificate": verdict(listed(est.certificate_)),
     }
+
+
+_STYLES = {Level.GOOD: "bold green", Level.WARNING: "bold yellow", Level.FAILURE: "bold red"}
+_MARKS = {Level.GOOD: "✓", Level.WARNING: "!", Level.FAILURE: "✗"}
+
+
+def show_verdict(verdict: Verdict) -> None:
+    """Print the verdict, amber for a warning and red for a failure where the terminal has colours."""
+    console = _console()
+    console.print(verdict.headline, style=_STYLES[verdict.level], soft_wrap=True)
+    for finding in verdict.findings:
+        console.print(
+            f"  {_MARKS[finding.level]} {finding.text}", style=_STYLES[finding.level].split()[1], soft_wrap=True
+        )
 
 
 def show(title: str, models: dict[str, Rows]) -> None:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.regressors import SparseBayesRegressor
 from sparsebayes.inference import Solver
+from sparsebayes.inference.interrupt import interrupts_afterwards
 
 Array = NDArray[np.float64]
 
@@ -116,6 +117,7 @@ class ARDRegression(RegressorMixin, Portable):
         self.verbose = verbose
         self.solver = solver
 
+    @interrupts_afterwards
     def fit(self, X: Any, y: Any) -> Self:
         """Learn which columns stay, their weights and the noise.
 

@@ -22,6 +22,7 @@ from sparsebayes.estimators.inputs import Inputs
 from sparsebayes.estimators.sources import DictionaryInputs, KernelInputs
 from sparsebayes.estimators.validation import check_weights, choose
 from sparsebayes.inference import Solver
+from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.posterior import Term, summarise
 from sparsebayes.threads import one_thread
 
@@ -36,6 +37,7 @@ class _Classifier(ClassifierMixin, Inputs):
     multi_class: str
     class_weight: dict[Any, float] | str | None
 
+    @interrupts_afterwards
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn which functions stay, and their weights.
 
@@ -71,6 +73,7 @@ class _Classifier(ClassifierMixin, Inputs):
         self._store(fit)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         self._store_kernel(fit.kernel, fit.parameters)
+        progress.conclude(self.certificate_, self.relevance_)
         return self
 
     def _fit_cluster(self, X: Any, y: Any, sample_weight: Any) -> Self:

@@ -19,6 +19,7 @@ from sparsebayes.estimators.progress import Progress
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_magnitude, check_positive, choose, resolve_solver
 from sparsebayes.inference import Result, Solver
+from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.inference.moments import moment_problem
 from sparsebayes.inference.run import run
 from sparsebayes.posterior.axes import AXES, FeatureAxes, Projector
@@ -132,6 +133,7 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
         self.random_state = random_state
         self.verbose = verbose
 
+    @interrupts_afterwards
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the rows and the components.
 

@@ -6,11 +6,12 @@ import logging
 import sys
 import threading
 import time
+from collections.abc import Sized
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from sparsebayes.inference import Record
+from sparsebayes.inference import Certificate, Record
 
 _LOG = logging.getLogger("sparsebayes")
 # Seconds after which somebody may wonder, and between two looks from then on.
@@ -61,6 +62,13 @@ class Progress(AbstractContextManager["Progress"]):
                 f"start {record.start}  {record.move:<10}  functions {record.n_active:4d}  "
                 f"objective {record.objective:.4f}"
             )
+
+    def conclude(self, certificates: Certificate | list[Certificate], kept: Sized) -> None:
+        """Print which start is kept: the last record is that of the last start, which need not be the best."""
+        if self.verbose < 1:
+            return
+        for certificate in certificates if isinstance(certificates, list) else [certificates]:
+            print(f"kept: start {certificate.start}  functions {len(kept):4d}  objective {certificate.objective:.4f}")
 
     def _watch(self) -> None:
         if self._ended.wait(_PATIENCE):

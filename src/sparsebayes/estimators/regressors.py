@@ -23,6 +23,7 @@ from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.uncertainty import ErrorBars, localised_kernel
 from sparsebayes.estimators.validation import LIKELIHOODS, check_magnitude, check_noise, check_relative_noise, choose
 from sparsebayes.inference import Solver
+from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.likelihood import OutlierMixture, StudentT
 from sparsebayes.posterior import Term, TrainingRows, left_out_scores, summarise
 from sparsebayes.threads import one_thread
@@ -37,6 +38,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
     noise_variance: float | ArrayLike | None
     shared_support: bool
 
+    @interrupts_afterwards
     def fit(self, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn which functions stay, their weights and the noise.
 
@@ -67,6 +69,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._store_rows(fit, task, matrix, rows, X.shape[0])
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         self._store_kernel(fit.kernel, fit.parameters)
+        progress.conclude(self.certificate_, self.relevance_)
         return self
 
     def _fit_cluster(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -232,6 +235,7 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
         self.verbose = verbose
         self.device = device
 
+    @interrupts_afterwards
     def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn which functions stay, their weights and the noise.
 

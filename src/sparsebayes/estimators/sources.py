@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
@@ -105,6 +105,18 @@ class DictionaryInputs(Inputs):
             self.relevance_vectors_ = self._centres(len(relevance))
 
 
+_OF_SUPPORT_VECTORS = {
+    "C": "the evidence decides how strongly each weight is held back, so there is no penalty to choose; leave it out",
+    "epsilon": "the noise is learned instead of a tube (noise_variance= fixes it; likelihood='student-t' for outliers)",
+    "nu": "the evidence decides how many vectors are kept; leave it out",
+    "probability": "probabilities are always there, by predict_proba; leave it out",
+    "shrinking": "it belongs to another algorithm; leave it out",
+    "cache_size": "it belongs to another algorithm; leave it out",
+    "decision_function_shape": "multi_class='softmax' or 'ovr' says how several classes are taken",
+    "break_ties": "ties go to the first class; leave it out",
+}
+
+
 class KernelInputs(MayBePrecomputed, Inputs):
     """Kernel functions centred on the training rows."""
 
@@ -113,6 +125,20 @@ class KernelInputs(MayBePrecomputed, Inputs):
     degree: int
     coef0: float
     _by_row = True
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse the parameters of support vector machines with what stands in their place."""
+        for name in kwargs:
+            if name in _OF_SUPPORT_VECTORS:
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}: {_OF_SUPPORT_VECTORS[name]}")
+        return super().__new__(cls)
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The relevance vectors, under the name that scikit-learn's ``SVR`` and ``SVC`` have for theirs."""
+        if "relevance_vectors_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no support_vectors_ before fit")
+        return self.relevance_vectors_
 
     @property
     def _learned_gamma(self) -> str | None:

@@ -35,6 +35,7 @@ from sparsebayes.estimators.validation import (
     resolve_solver,
 )
 from sparsebayes.inference import Solver, SubsetSelection
+from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.inference.support import SUPPORTS
 from sparsebayes.threads import one_thread
 
@@ -92,6 +93,7 @@ class ChunkedRegression(DictionaryInputs):
         return True
 
     @available_if(lambda self: _available(self.basis))
+    @interrupts_afterwards
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows to those of earlier calls, and fit all of them.
 

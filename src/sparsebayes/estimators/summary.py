@@ -144,11 +144,12 @@ def converged(est: Any) -> bool:
 
 
 def verdict(certificates: list[Certificate]) -> str:
-    """What the certificates prove, in a sentence."""
+    """What the certificates say, in a sentence."""
     gain = max(max(c.excluded_gain, c.kept_gain, c.noise_gain) for c in certificates)
     if all(c.converged for c in certificates):
-        return f"Proved on the data: no single move gains more than {max(c.tol for c in certificates):g} nats."
-    return f"Not proved: a single move would still gain {gain:.3g} nats."
+        tol = max(c.tol for c in certificates)
+        return f"No single change of the model raises its evidence by more than {tol:g} nats (checked on the data)."
+    return f"A single change of the model would still raise its evidence by {gain:.3g} nats."
 
 
 def function_names(est: Any, features: list[str] | None = None, rows: Sequence[int] | None = None) -> list[str]:

@@ -8,6 +8,7 @@ record is one more name in a registry.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable as Function
 from dataclasses import fields
 from enum import Enum
@@ -15,7 +16,26 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 from sparsebayes import inference
 from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specifications
@@ -49,6 +69,31 @@ DATACLASSES: dict[str, type[Any]] = {
     )
 }
 
+# Steps of scikit-learn that may come before an estimator: their fitted state is data.  FunctionTransformer is what a
+# ColumnTransformer passes columns through with; a function in it would be refused like any other.
+TRANSFORMERS: dict[str, type[BaseEstimator]] = {
+    cls.__name__: cls
+    for cls in (
+        Pipeline,
+        ColumnTransformer,
+        FunctionTransformer,
+        MaxAbsScaler,
+        MinMaxScaler,
+        Normalizer,
+        OneHotEncoder,
+        OrdinalEncoder,
+        PCA,
+        PolynomialFeatures,
+        PowerTransformer,
+        QuantileTransformer,
+        RobustScaler,
+        SimpleImputer,
+        StandardScaler,
+        VarianceThreshold,
+    )
+}
+_DTYPES = ("bool", "int32", "int64", "float32", "float64", "object")
+
 # Keys of a dict; class weights, for one, are by label.
 _KEYS = (str, int, float, np.generic)
 
@@ -81,17 +126,43 @@ def encode_estimator(est: BaseEstimator) -> dict[str, Any]:
         Where the class is not registered, or an attribute is neither data nor an object of this library.
     """
     name = type(est).__name__
-    if ESTIMATORS.get(name) is not type(est):
+    if type(est) is Pipeline:
+        _check_steps(est)
+    elif ESTIMATORS.get(name) is not type(est):
         raise TypeError(
-            f"cannot save an object of type {name}: a model file holds one of {', '.join(ESTIMATORS)}; "
-            "of a pipeline or a search, save the fitted estimator inside"
+            f"cannot save an object of type {name}: a model file holds one of {', '.join(ESTIMATORS)}, or a Pipeline "
+            "that ends in one; of a search, save best_estimator_"
         )
     return {"class": name, "state": {key: encode(value, key) for key, value in vars(est).items()}}
+
+
+def _check_steps(pipeline: Pipeline) -> None:
+    """Raise where a step is none that a model file holds, by its name."""
+    for place, (name, step) in enumerate(pipeline.steps):
+        last = place == len(pipeline.steps) - 1
+        known = ESTIMATORS if last else TRANSFORMERS
+        if (step is None or step == "passthrough") and not last:
+            continue
+        if known.get(type(step).__name__) is not type(step):
+            what = "the last step" if last else "a step before the last"
+            raise TypeError(
+                f"cannot save the pipeline: its step {name!r} is of type {type(step).__name__}, and {what} may be one "
+                f"of {', '.join(known)}; save the fitted estimator inside"
+            )
 
 
 def decode_estimator(node: Any) -> BaseEstimator:
     """Return the estimator that :func:`encode_estimator` described."""
     body = _body(node, "class", "state")
+    if body["class"] == Pipeline.__name__:
+        pipeline = _decode_state(Pipeline, body["state"])
+        steps = vars(pipeline).get("steps")
+        good = isinstance(steps, list) and all(
+            isinstance(s, tuple) and len(s) == 2 and type(s[0]) is str for s in steps
+        )
+        if not good or not steps or type(steps[-1][1]) not in ESTIMATORS.values():
+            raise ModelFileError("the steps of its pipeline do not end in an estimator")
+        return pipeline
     cls = _registered(ESTIMATORS, body["class"], "estimator")
     state = _mapping(body["state"])
     for name in state:
@@ -100,6 +171,18 @@ def decode_estimator(node: Any) -> BaseEstimator:
             raise ModelFileError(f"the attribute {name!r} is not one that a fitted {cls.__name__} has")
     # The constructor sets what a file from before a parameter existed does not have.
     est = cls()
+    vars(est).update({name: decode(value) for name, value in state.items()})
+    return est
+
+
+def _decode_state(cls: type[BaseEstimator], node: Any) -> Any:
+    """An object of a class of scikit-learn's with this state, and defaults for what the state does not have."""
+    state = _mapping(node)
+    for name in state:
+        if name.startswith("__") or (callable(getattr(cls, name, None)) and name not in signature(cls).parameters):
+            raise ModelFileError(f"the attribute {name!r} is not one that a fitted {cls.__name__} has")
+    est = cls.__new__(cls)
+    vars(est).update({p.name: p.default for p in signature(cls).parameters.values() if p.default is not p.empty})
     vars(est).update({name: decode(value) for name, value in state.items()})
     return est
 
@@ -204,6 +287,17 @@ def _encode_registered(value: Any, where: str) -> dict[str, Any]:
         return {"$dataclass": {"class": name, "fields": items}}
     if SOLVERS.get(name) is type(value):
         return {"$solver": {"class": name, "parameters": _encode_parameters(value, where)}}
+    if TRANSFORMERS.get(name) is type(value):
+        state = {key: encode(item, f"{where}.{key}") for key, item in vars(value).items()}
+        return {"$transformer": {"class": name, "state": state, "sklearn": sklearn.__version__}}
+    if ESTIMATORS.get(name) is type(value):
+        return {"$estimator": encode_estimator(value)}
+    if type(value) is slice:
+        return {"$slice": [encode(item, where) for item in (value.start, value.stop, value.step)]}
+    if isinstance(value, np.dtype) and value.name in _DTYPES:
+        return {"$dtype": value.name}
+    if isinstance(value, type) and issubclass(value, np.generic) and np.dtype(value).name in _DTYPES:
+        return {"$dtype": f"class {np.dtype(value).name}"}
     raise _refuse(value, where)
 
 
@@ -314,6 +408,33 @@ def _decode_dataclass(node: Any) -> Any:
     return cls(**{key: decode(item) for key, item in body["fields"].items()})
 
 
+def _decode_transformer(node: Any) -> Any:
+    body = _body(node, "class", "state", "sklearn")
+    written = str(body["sklearn"])
+    if written.split(".")[:2] != sklearn.__version__.split(".")[:2]:
+        warnings.warn(
+            f"the model's {body['class']} was fitted with scikit-learn {written[:20]}, and this is "
+            f"{sklearn.__version__}: compare a few predictions before you rely on it",
+            UserWarning,
+            stacklevel=2,
+        )
+    return _decode_state(_registered(TRANSFORMERS, body["class"], "step"), body["state"])
+
+
+def _decode_slice(node: Any) -> slice:
+    ends = _decode_list(node)
+    if len(ends) != 3 or not all(end is None or type(end) is int for end in ends):
+        raise ModelFileError("a slice has ends that are not whole numbers")
+    return slice(*ends)
+
+
+def _decode_dtype(node: Any) -> Any:
+    name = node.removeprefix("class ") if isinstance(node, str) else node
+    if name not in _DTYPES:
+        raise ModelFileError(f"the dtype {node!r} is unknown; this version knows {', '.join(_DTYPES)}")
+    return np.dtype(name).type if name != node else np.dtype(name)
+
+
 _DECODERS: dict[str, Function[[Any], Any]] = {
     "$float": _decode_float,
     "$tuple": lambda node: tuple(_decode_list(node)),
@@ -326,4 +447,8 @@ _DECODERS: dict[str, Function[[Any], Any]] = {
     "$enum": _decode_enum,
     "$dataclass": _decode_dataclass,
     "$solver": _decode_solver,
+    "$transformer": _decode_transformer,
+    "$estimator": decode_estimator,
+    "$slice": _decode_slice,
+    "$dtype": _decode_dtype,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from sparsebayes._version import __version__
 
+from .columns import CYCLES, FALSE, MISSING, TRUE, Category, Column, Date
 from .formulas import Block, Node
 from .plan import Head, Plan, make_plan
 
@@ -49,9 +51,9 @@ def to_c(est: Any, name: str = "model") -> str:
 
     Parameters
     ----------
-    est : estimator, Pipeline or Plan
-        A fitted estimator of this library, a pipeline of scalers that ends in one, or what
-        :func:`sparsebayes.export.make_plan` made of either.
+    est : estimator, Pipeline, TableModel or Plan
+        A fitted estimator of this library, a pipeline of scalers that ends in one, a model of tables, or what
+        :func:`sparsebayes.export.make_plan` made of any.
     name : str, default="model"
         What the names in the file start with.
 
@@ -60,7 +62,9 @@ def to_c(est: Any, name: str = "model") -> str:
     str
         The source.  For a regression it defines ``void NAME_predict(const double *x, double *mean, double *std)``, for
         a classification ``int NAME_predict(const double *x, double *probabilities)``, which returns the place of the
-        label among ``NAME_class_names``.
+        label among ``NAME_class_names``.  Of a model of tables, ``x`` is a ``const NAME_row *row`` instead: a struct
+        with a member for each column of the table, a ``double`` (NAN where it is missing; for a date, what
+        ``NAME_days(year, month, day)`` returns) or a text (NULL or empty where it is missing).
 
     Raises
     ------
@@ -95,6 +99,8 @@ class _Source:
     def text(self) -> str:
         """The whole file; functions come first, since writing them finds the tables and helpers they need."""
         body = [self._functions(), self._variance(), self._predict()]
+        if self.plan.columns is not None:
+            body = [*self._encoding(), *body]
         helpers = [_HELPERS[helper].format(name=self.name) for helper in _HELPERS if helper in self.helpers]
         return "\n\n".join([self._head(), "\n".join(self.tables), *helpers, *body]) + "\n"
 
@@ -108,7 +114,7 @@ class _Source:
 
     def _head(self) -> str:
         plan, name, upper = self.plan, self.name, self.name.upper()
-        stack = 8 * (plan.n_functions + len(plan.names) * plan.standardised)
+        stack = 8 * (plan.n_functions + len(plan.names) * (plan.standardised + (plan.columns is not None)))
         lines = [
             f"/* Written by sparsebayes {__version__}: {plan.n_functions} functions of {len(plan.names)} inputs.",
             f" * {plan.head.value[0].upper()}{plan.head.value[1:]}.",
@@ -116,6 +122,7 @@ class _Source:
             " * on the stack.  Inputs are expected to be finite.",
             " */",
             "#include <math.h>",
+            *(["#include <stddef.h>"] if plan.columns is not None else []),
             "",
             f"#define {upper}_INPUTS {len(plan.names)}",
             f"#define {upper}_FUNCTIONS {plan.n_functions}",
@@ -128,12 +135,82 @@ class _Source:
         if plan.classes is not None:
             lines.append(f"extern const char *const {name}_class_names[{upper}_CLASSES];")
             definitions.append(_texts(f"{name}_class_names[{upper}_CLASSES]", [str(c) for c in plan.classes]))
+        if plan.columns is not None:
+            lines += ["", *self._struct(plan.columns)]
         return "\n".join([*lines, f"{self._signature()};", "", *definitions])
 
     def _signature(self) -> str:
+        inputs = "const double *x" if self.plan.columns is None else f"const {self.name}_row *row"
         if self.plan.head is Head.GAUSSIAN:
-            return f"void {self.name}_predict(const double *x, double *mean, double *std)"
-        return f"int {self.name}_predict(const double *x, double *probabilities)"
+            return f"void {self.name}_predict({inputs}, double *mean, double *std)"
+        return f"int {self.name}_predict({inputs}, double *probabilities)"
+
+    def _struct(self, columns: tuple[Column, ...]) -> list[str]:
+        """The struct of one row of the table."""
+        lines = ["/* One row of the table.  A number is NAN where it is missing, a text NULL or empty. */"]
+        lines += ["typedef struct {"]
+        for column, member in zip(columns, _members(columns), strict=True):
+            kind = "const char *" if isinstance(column, Category) else "double "
+            unit = f", from {self.name}_days" if isinstance(column, Date) else ""
+            lines.append(f"    {kind}{member}; /* {_comment(column.name)}{unit} */")
+        lines.append(f"}} {self.name}_row;")
+        if any(isinstance(column, Date) for column in columns):
+            lines += [
+                "/* Days since 1970-01-01; add hours / 24.0 for a time of the day. */",
+                f"double {self.name}_days(int year, int month, int day);",
+            ]
+        return lines
+
+    def _encoding(self) -> list[str]:
+        """The functions that make the inputs from a row."""
+        columns = self.plan.columns
+        assert columns is not None
+        parts = [_DAYS.format(name=self.name)] if any(isinstance(column, Date) for column in columns) else []
+        if any(isinstance(column, Category) for column in columns):
+            parts.append(_SAME.format(name=self.name))
+            parts.append(_MISSING_TEXT.format(name=self.name, tests=self._any_of("text", MISSING)))
+        lines = [f"static void {self.name}_encode(const {self.name}_row *row, double *x)", "{"]
+        first = 0
+        for column, member in zip(columns, _members(columns), strict=True):
+            lines += self._encode(column, f"row->{member}", first)
+            first += len(column.features)
+        return [*parts, "\n".join([*lines, "}"])]
+
+    def _any_of(self, text: str, words: tuple[str, ...]) -> str:
+        return " || ".join(f"{self.name}_same({text}, {_quote(word)}, 1)" for word in words)
+
+    def _encode(self, column: Column, value: str, first: int) -> list[str]:
+        if isinstance(column, Category):
+            return [
+                line
+                for k, level in enumerate(column.shown)
+                for line in [f"    x[{first + k}] = {self._is_level(column, value, level)} ? 1.0 : 0.0;"]
+            ]
+        lines = [
+            "    {",
+            f"        double value = isnan({value}) ? {column.fill!r} : {value};",
+            f"        x[{first}] = (value - {_signed(column.centre)}) / {column.scale!r};",
+        ]
+        for k, cycle in enumerate(column.cycles if isinstance(column, Date) else ()):
+            angle = 2.0 * np.pi / CYCLES[cycle]
+            lines += [
+                f"        x[{first + 1 + 2 * k}] = cos({angle!r} * value);",
+                f"        x[{first + 2 + 2 * k}] = sin({angle!r} * value);",
+            ]
+        return [*lines, "    }"]
+
+    def _is_level(self, column: Category, value: str, level: str) -> str:
+        if level == "":
+            return f"{self.name}_is_missing({value})"
+        present = f"!{self.name}_is_missing({value})"
+        if column.kind == "boolean":
+            words = TRUE if level == "True" else FALSE
+            return f"({present} && ({self._any_of(value, words)}))"
+        if column.kind == "number":
+            written = list(dict.fromkeys([level, repr(float(level))]))
+            tests = " || ".join(f"{self.name}_same({value}, {_quote(word)}, 0)" for word in written)
+            return f"({present} && ({tests}))"
+        return f"({present} && {self.name}_same({value}, {_quote(level)}, 0))"
 
     def _functions(self) -> str:
         """The function that fills ``phi``."""
@@ -237,6 +314,7 @@ class _Source:
             self._signature(),
             "{",
             f"    double phi[{upper}_FUNCTIONS];",
+            *([] if plan.columns is None else [f"    double x[{upper}_INPUTS];", f"    {name}_encode(row, x);"]),
             *([] if gaussian else [f"    double y[{upper}_OUTPUTS];"]),
             f"    {name}_functions(x, phi);",
             f"    for (int k = 0; k < {upper}_OUTPUTS; ++k) {{",
@@ -263,6 +341,48 @@ class _Source:
             tail = [f"        {into} = sum{'' if pairs else f' / {kappa}'};", "    }", *head.split("\n"), "}"]
         return "\n".join([*lines, *tail]).lstrip("\n")
 
+
+_DAYS = """double {name}_days(int year, int month, int day)
+{{
+    /* The year begins in March, so that the leap day is its last. */
+    double y = year - (month > 2 ? 0 : 1), m = month + (month > 2 ? -3 : 9);
+    return 365.0 * y + floor(y / 4.0) - floor(y / 100.0) + floor(y / 400.0) + floor((153.0 * m + 2.0) / 5.0) + day
+        - 719469.0;
+}}"""
+
+_SAME = """/* Whether two texts are the same, but for spaces around the first, and, if asked, for capitals in it. */
+static int {name}_same(const char *text, const char *word, int any_case)
+{{
+    while (*text == ' ' || *text == '\\t') {{
+        ++text;
+    }}
+    for (; *word; ++text, ++word) {{
+        char letter = any_case && *text >= 'A' && *text <= 'Z' ? (char)(*text - 'A' + 'a') : *text;
+        if (letter != *word) {{
+            return 0;
+        }}
+    }}
+    while (*text == ' ' || *text == '\\t') {{
+        ++text;
+    }}
+    return *text == 0;
+}}"""
+
+_MISSING_TEXT = """static int {name}_is_missing(const char *text)
+{{
+    return text == NULL || {tests};
+}}"""
+
+# Words that are no names of members.
+_KEYWORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "auto break case char const continue default do double else enum extern float for goto if inline int "
+        "long register restrict return short signed sizeof static struct switch typedef union unsigned void "
+        "volatile while asm bool class delete explicit export false friend mutable namespace new operator "
+        "private protected public template this throw true try typename using virtual and or not xor",
+    )
+)
 
 _LOGISTIC = """    probabilities[1] = 1.0 / (1.0 + exp(-y[0]));
     probabilities[0] = 1.0 - probabilities[1];
@@ -308,6 +428,31 @@ _ONE_AGAINST_REST = (
 )
 
 _HEADS = {Head.LOGISTIC: _LOGISTIC, Head.SOFTMAX: _SOFTMAX, Head.ONE_AGAINST_REST: _ONE_AGAINST_REST}
+
+
+def _members(columns: tuple[Column, ...]) -> list[str]:
+    """Names of the struct's members: the columns' names as C can have them, each once."""
+    members: list[str] = []
+    for column in columns:
+        plain = unicodedata.normalize("NFKD", column.name.replace("ß", "ss")).encode("ascii", "ignore").decode()
+        base = re.sub(r"\W+", "_", plain).strip("_")[:50] or "column"
+        base = f"c_{base}" if base[0].isdigit() else f"{base}_" if base in _KEYWORDS else base
+        member, count = base, 1
+        while member in members:
+            count += 1
+            member = f"{base}_{count}"
+        members.append(member)
+    return members
+
+
+def _comment(text: str) -> str:
+    """A text inside a comment, which it must not end."""
+    printable = "".join(c if 32 <= ord(c) < 127 and c != "\\" else "?" for c in text)
+    return printable.replace("*/", "* /").replace("/*", "/ *")
+
+
+def _signed(value: float) -> str:
+    return f"({value!r})" if value < 0.0 else repr(value)
 
 
 def _uses_inputs(node: Node) -> bool:

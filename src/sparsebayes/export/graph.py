@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from sparsebayes._version import __version__
 
+from .columns import CYCLES, FALSE, MISSING, TRUE, Category, Column, Date
 from .formulas import Node
 from .plan import Head, Plan, make_plan, pair_table
 
 # Old enough for the runtimes of several years, new enough for every operator used.
 _OPSET = 17
+_ML_OPSET = 3  # of the operators on texts
 _IR_VERSION = 8
 
 _BINARY = {
@@ -37,18 +39,22 @@ def to_onnx(est: Any, *, dtype: str = "float64") -> Any:
 
     Parameters
     ----------
-    est : estimator, Pipeline or Plan
-        A fitted estimator of this library, a pipeline of scalers that ends in one, or what
-        :func:`sparsebayes.export.make_plan` made of either.
+    est : estimator, Pipeline, TableModel or Plan
+        A fitted estimator of this library, a pipeline of scalers that ends in one, a model of tables, or what
+        :func:`sparsebayes.export.make_plan` made of any.
     dtype : {"float64", "float32"}, default="float64"
-        Type of the input ``X`` and of the outputs.  The arithmetic between is in double precision either way.
+        Type of the inputs that are numbers, and of the outputs.  The arithmetic between is in double precision either
+        way.
 
     Returns
     -------
     onnx.ModelProto
-        Input ``X`` of shape (n, n_features).  A regression has the outputs ``mean`` and ``std`` (of a new
-        observation), of shape (n,), or (n, n_targets) if it was fitted on a matrix of targets; a classification has
-        ``label`` of shape (n,) and ``probabilities`` of shape (n, n_classes), those of ``predict_proba``.
+        Input ``X`` of shape (n, n_features).  A model of tables has an input of shape (n,) for each of its columns,
+        under the column's name: texts for categories and truth values, empty where one is missing, and numbers, NaN
+        where one is missing; a date is the number of days since 1970-01-01.
+        A regression has the outputs ``mean`` and ``std`` (of a new observation), of shape (n,), or (n, n_targets) if
+        it was fitted on a matrix of targets; a classification has ``label`` of shape (n,) and ``probabilities`` of
+        shape (n, n_classes), those of ``predict_proba``.
 
     Raises
     ------
@@ -75,8 +81,8 @@ def to_onnx(est: Any, *, dtype: str = "float64") -> Any:
         raise ValueError(f"dtype={dtype!r}: expected 'float64' or 'float32'")
     plan = make_plan(est)
     outside = onnx.TensorProto.DOUBLE if dtype == "float64" else onnx.TensorProto.FLOAT
-    graph = _Graph(onnx)
-    inputs = graph.node("Cast", "X", to=onnx.TensorProto.DOUBLE)
+    graph = _Graph(onnx, "" if plan.columns is None else _free_prefix([c.name for c in plan.columns]))
+    inputs = graph.node("Cast", "X", to=onnx.TensorProto.DOUBLE) if plan.columns is None else _encoded(graph, plan)
     if plan.standardised:
         inputs = graph.node("Div", graph.node("Sub", inputs, graph.constant(plan.centre)), graph.constant(plan.scale))
     parts = [_Block(graph, inputs).values(block.expression) for block in plan.blocks]
@@ -89,21 +95,21 @@ def to_onnx(est: Any, *, dtype: str = "float64") -> Any:
 class _Graph:
     """Nodes and constants in the order in which they are made."""
 
-    def __init__(self, onnx: Any) -> None:
-        self.onnx = onnx
+    def __init__(self, onnx: Any, prefix: str = "") -> None:
+        self.onnx, self.prefix = onnx, prefix
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def node(self, op: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         """Add an operation and return the name of its result."""
-        name = output or f"t{len(self.nodes)}"
+        name = output or f"{self.prefix}t{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(op, list(inputs), [name], **attributes))
         return name
 
     def constant(self, values: Any) -> str:
         """Add numbers (double, or int64 where they are integers) or texts and return their name."""
         array = np.asarray(values)
-        name = f"c{len(self.constants)}"
+        name = f"{self.prefix}c{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
         return name
 
@@ -155,6 +161,69 @@ class _Block:
         if node.op == "total":  # the axes of this one are an input since opset 13
             return graph.node("ReduceSum", arg, graph.constant(np.array([2])), keepdims=0)
         return graph.node(_REDUCTIONS[node.op], arg, axes=[2], keepdims=0)
+
+
+def _free_prefix(taken: list[str]) -> str:
+    """What names of results start with, so that no column of the table has one of them, nor an output's."""
+    reserved = sorted({"mean", "std", "label", "probabilities"} & set(taken))
+    if reserved:
+        raise ValueError(
+            f"the column {reserved[0]!r} has the name of an output of the graph; rename it in the table and fit again"
+        )
+    prefix = "sb_"
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "_"
+    return prefix
+
+
+def _encoded(graph: _Graph, plan: Plan) -> str:
+    """The inputs of the functions, (n, d), from the columns of a table."""
+    assert plan.columns is not None
+    axis = graph.constant(np.array([1]))
+    parts: list[str] = []
+    for column in plan.columns:
+        if isinstance(column, Category):
+            parts.append(_indicators(graph, column))
+            continue
+        value = graph.node("Cast", column.name, to=graph.onnx.TensorProto.DOUBLE)
+        value = graph.node("Where", graph.node("IsNaN", value), graph.constant(column.fill), value)
+        shifted = graph.node("Sub", value, graph.constant(column.centre))
+        values = [graph.node("Div", shifted, graph.constant(column.scale))]
+        for cycle in column.cycles if isinstance(column, Date) else ():
+            angle = graph.node("Mul", value, graph.constant(2.0 * np.pi / CYCLES[cycle]))
+            # Sines of doubles are not in every runtime: sin a = cos(a - π/2).
+            values += [graph.node("Cos", angle)]
+            values += [graph.node("Cos", graph.node("Sub", angle, graph.constant(np.pi / 2.0)))]
+        parts += [graph.node("Unsqueeze", part, axis) for part in values]
+    return graph.node("Concat", *parts, axis=1)
+
+
+def _indicators(graph: _Graph, column: Category) -> str:
+    """An indicator for every level of a category that has one, (n, levels), from texts."""
+    places = {level: place for place, level in enumerate(column.shown)}
+    table = np.vstack([np.eye(len(places)), np.zeros(len(places))])  # the last row is for everything else
+    words = {level: [level] for level in column.levels}
+    words[""] = [written for word in MISSING for written in _cases(word)]
+    if column.kind == "boolean":
+        words |= {"True": [w for word in TRUE for w in _cases(word)], "False": [w for f in FALSE for w in _cases(f)]}
+    if column.kind == "number":  # as texts of numbers may be written
+        words |= {level: [level, f"{float(level)!r}", f"{float(level):.6f}"] for level in column.levels if level}
+    keys = {word: places.get(level, len(places)) for level, written in words.items() for word in written}
+    place = graph.node(
+        "LabelEncoder",
+        column.name,
+        domain="ai.onnx.ml",
+        keys_strings=list(keys),
+        values_int64s=list(keys.values()),
+        default_int64=len(places),
+    )
+    return graph.node("Gather", graph.constant(table), place, axis=0)
+
+
+def _cases(word: str) -> list[str]:
+    """The ways in which a word is written."""
+    nan = ["NaN"] if word == "nan" else ["NaT"] if word == "nat" else []
+    return list(dict.fromkeys([word, word.upper(), word.capitalize(), *nan]))
 
 
 def _outputs(graph: _Graph, plan: Plan, values: str) -> tuple[str, str]:
@@ -232,13 +301,27 @@ def _labels(onnx: Any, classes: Any) -> tuple[NDArray[Any], int]:
     return np.array([str(label) for label in array], dtype=object), onnx.TensorProto.STRING
 
 
+def _named_input(onnx: Any, column: Column, outside: int) -> Any:
+    if isinstance(column, Category):
+        what, kind = "text, empty where it is missing", onnx.TensorProto.STRING
+    else:
+        unit = "days since 1970-01-01" if isinstance(column, Date) else "number"
+        what, kind = f"{unit}, NaN where it is missing", outside
+    return onnx.helper.make_tensor_value_info(column.name, kind, ["n"], doc_string=what)
+
+
 def _finish(graph: _Graph, plan: Plan, outputs: list[Any], outside: int) -> Any:
     helper = graph.onnx.helper
-    inputs = [helper.make_tensor_value_info("X", outside, ["n", len(plan.names)])]
+    opsets = [helper.make_opsetid("", _OPSET)]
+    if plan.columns is None:
+        inputs = [helper.make_tensor_value_info("X", outside, ["n", len(plan.names)])]
+    else:
+        opsets.append(helper.make_opsetid("ai.onnx.ml", _ML_OPSET))
+        inputs = [_named_input(graph.onnx, column, outside) for column in plan.columns]
     made = helper.make_graph(graph.nodes, "sparsebayes", inputs, outputs, graph.constants)
     model = helper.make_model(
         made,
-        opset_imports=[helper.make_opsetid("", _OPSET)],
+        opset_imports=opsets,
         ir_version=_IR_VERSION,
         producer_name="sparsebayes",
         producer_version=__version__,

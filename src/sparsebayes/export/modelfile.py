@@ -34,8 +34,9 @@ def save(est: BaseEstimator, path: str | os.PathLike[str], metadata: dict[str, A
 
     Parameters
     ----------
-    est : estimator
-        A fitted estimator of this library.
+    est : estimator or Pipeline
+        A fitted estimator of this library, or a pipeline that ends in one and whose other steps are scikit-learn's own
+        scalers, encoders, imputers and the like.
     path : path-like
         The file to write; replaced if it exists.
     metadata : dict, optional

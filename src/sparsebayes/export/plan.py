@@ -21,6 +21,7 @@ from sparsebayes.basis import Bias, Functions, Linear
 from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.posterior import ClassPosterior, GaussianPosterior
 
+from .columns import Column
 from .formulas import Block, blocks
 
 Array = NDArray[np.float64]
@@ -63,6 +64,8 @@ class Plan:
         Labels.
     single : bool
         Whether the targets were one vector.
+    columns : tuple of Column or None
+        Columns of a table that the inputs are made from; None where the inputs are numbers as they come.
     """
 
     names: list[str]
@@ -76,6 +79,7 @@ class Plan:
     head: Head
     classes: NDArray[Any] | None
     single: bool
+    columns: tuple[Column, ...] | None = None
 
     @property
     def n_functions(self) -> int:
@@ -98,6 +102,13 @@ class Plan:
         plan = replace(self, centre=centre + scale * self.centre, scale=scale * self.scale)
         return plan if names is None else replace(plan, names=names)
 
+    def of_columns(self, columns: tuple[Column, ...]) -> Plan:
+        """Return the plan that makes its inputs from the columns of a table."""
+        names = [feature for column in columns for feature in column.features]
+        if len(names) != len(self.names):
+            raise ValueError(f"the columns make {len(names)} inputs, and the model takes {len(self.names)}")
+        return replace(self, names=names, columns=columns)
+
 
 def pair_table(n_outputs: int) -> NDArray[np.intp]:
     """Where among ``covariances`` the variance of the difference of outputs i and j is; one past the end for i = j."""
@@ -108,11 +119,11 @@ def pair_table(n_outputs: int) -> NDArray[np.intp]:
 
 
 def make_plan(model: Any) -> Plan:
-    """Reduce a fitted estimator, or a pipeline of scalers that ends in one.
+    """Reduce a fitted estimator, a pipeline of scalers that ends in one, or a model of tables.
 
     Parameters
     ----------
-    model : estimator, Pipeline or Plan
+    model : estimator, Pipeline, TableModel or Plan
         One of this library's; before it a pipeline may have a StandardScaler, a MinMaxScaler or a MaxAbsScaler.  A plan
         is returned as it is.
 
@@ -123,6 +134,8 @@ def make_plan(model: Any) -> Plan:
     """
     if isinstance(model, Plan):
         return model
+    if hasattr(model, "to_plan"):  # a model of tables, which this layer does not know
+        return model.to_plan()
     if not isinstance(model, Pipeline):
         return _plan(model)
     check_is_fitted(model)

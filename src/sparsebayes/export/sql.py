@@ -1,7 +1,10 @@
 """Models as SQL: one SELECT in standard arithmetic, EXP, LN, SQRT and ABS.
 
 Each step of a prediction is a common table expression whose columns the next one reads, so that nothing is written
-twice: inputs, sums over the inputs, functions, outputs, and what the head makes of them.
+twice: cells, inputs, sums over the inputs, functions, outputs, and what the head makes of them.
+
+The query of a model of tables reads the table as it is: gaps, categories, truth values and dates become inputs in the
+query itself, by expressions that SQLite, PostgreSQL and DuckDB share.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .columns import CYCLES, FALSE, MISSING, TRUE, Category, Column, Date
 from .formulas import Node
 from .plan import Head, Plan, make_plan, pair_table
 
@@ -33,14 +37,14 @@ def to_sql(
 
     Parameters
     ----------
-    est : estimator, Pipeline or Plan
-        A fitted estimator of this library, a pipeline of scalers that ends in one, or what
-        :func:`sparsebayes.export.make_plan` made of either.
+    est : estimator, Pipeline, TableModel or Plan
+        A fitted estimator of this library, a pipeline of scalers that ends in one, a model of tables, or what
+        :func:`sparsebayes.export.make_plan` made of any.
     table : str or sequence of str
         Name of the table; a sequence is a qualified name, such as ``("schema", "table")``.
     columns : sequence of str, optional
         Its columns that are the inputs, in their order; by default the names that the model was fitted with, or x0,
-        x1, … if it was fitted on an array.
+        x1, … if it was fitted on an array.  Of a model of tables, the columns of the table.
     keep : sequence of str
         Further columns of the table to pass on, such as a key.
     materialized : bool, default=True
@@ -52,7 +56,9 @@ def to_sql(
     str
         A query.  A regression gives the columns ``mean`` and ``std`` (of a new observation), numbered if there are
         several targets; a classification ``label`` and a column ``p_LABEL`` for each class, as ``predict_proba``.  A
-        row in which an input that the model uses is NULL gives NULL.
+        row in which an input that the model uses is NULL gives NULL; a model of tables fills gaps in, as its
+        ``predict`` does, and gives NULL only where a cell cannot be read, such as letters in the place of a number.
+        Dates are columns of dates or timestamps without a zone, or texts that start with ``YYYY-MM-DD``.
 
     Raises
     ------
@@ -68,14 +74,18 @@ def to_sql(
     WITH sb_inputs AS MATERIALIZED (
     """
     plan = make_plan(est)
-    names = list(plan.names if columns is None else columns)
-    if isinstance(columns, str) or len(names) != len(plan.names):
-        raise ValueError(f"columns={columns!r}: expected {len(plan.names)} names, one for each input of the model")
+    known = plan.names if plan.columns is None else [column.name for column in plan.columns]
+    names = list(known if columns is None else columns)
+    if isinstance(columns, str) or len(names) != len(known):
+        raise ValueError(f"columns={columns!r}: expected {len(known)} names, one for each input of the model")
     parts = [table] if isinstance(table, str) else list(table)
     if isinstance(keep, str):
         raise ValueError(f"keep={keep!r}: expected a list of names, such as [{keep!r}]")
     query = _Query(plan, [_identifier(n) for n in names], [_identifier(n) for n in keep])
     return query.text(parts, "AS MATERIALIZED" if materialized else "AS")
+
+
+Steps = list[tuple[str, list[str]]]
 
 
 class _Query:
@@ -92,19 +102,38 @@ class _Query:
         while table[-1].lower().startswith(prefix):  # a step must not have the name of the table
             prefix += "_"
         functions = self._functions()
-        inputs = [f"{name} AS k{i}" for i, name in enumerate(self.keep)]
-        inputs += [f"{self._input(j)} AS x{j}" for j in sorted(self.used)]
-        source = ".".join(map(_identifier, table))
+        # A name that is not a column of the table is an error only where it is qualified: SQLite would take it for a
+        # text, and answer.
+        row = f"{prefix}_row"
+        kept = [f"{row}.{name} AS k{i}" for i, name in enumerate(self.keep)]
+        self.columns = [f"{row}.{name}" for name in self.columns]
+        source = ".".join(map(_identifier, table)) + f" AS {row}"
         last = [f"k{i} AS {name}" for i, name in enumerate(self.keep)]
         middle, results = (_gaussian if self.plan.head is Head.GAUSSIAN else _classes)(self.plan)
         steps = [("sums", self.sums), ("functions", functions), ("outputs", self._outputs()), *middle]
         query, before = [], source
-        for name, expressions in [("inputs", inputs or ["0 AS k"]), *steps]:
+        for name, expressions in [*self._inputs(kept), *steps]:
             if expressions:
                 columns = _listed(["*", *expressions] if query else expressions)
                 query.append(f"{prefix}_{name} {define} (\n  SELECT {columns}\n  FROM {before}\n)")
                 before = f"{prefix}_{name}"
         return f"WITH {', '.join(query)}\nSELECT {_listed([*last, *results])}\nFROM {before}"
+
+    def _inputs(self, kept: list[str]) -> Steps:
+        """The steps from the table to the inputs; only what is used is read."""
+        if self.plan.columns is None:
+            return [("inputs", [*kept, *(f"{self._input(j)} AS x{j}" for j in sorted(self.used))] or ["0 AS k"])]
+        cells, days, inputs, first = list(kept), [], [], 0
+        for i, column in enumerate(self.plan.columns):
+            places = range(first, first + len(column.features))
+            first += len(places)
+            used = [j for j in places if j in self.used]
+            if used:
+                cells.append(f"{_cell(column, self.columns[i])} AS r{i}")
+                days += [f"{_days(f'r{i}', column)} AS d{i}"] if isinstance(column, Date) else []
+                features = _features(column, f"d{i}" if isinstance(column, Date) else f"r{i}")
+                inputs += [f"{features[j - places[0]]} AS x{j}" for j in used]
+        return [("cells", cells or ["0 AS k"]), ("days", days), ("inputs", inputs)]
 
     def _input(self, j: int) -> str:
         value = f"CAST({self.columns[j]} AS DOUBLE PRECISION)"
@@ -129,7 +158,7 @@ class _Query:
         if node.op == "table":
             return _number(_entry(node, m, j))
         if node.op in ("total", "product"):
-            parts = [self._visit(node.args[0], m, i) for i in range(len(self.columns))]
+            parts = [self._visit(node.args[0], m, i) for i in range(len(self.plan.names))]
             joined = _sum(parts) if node.op == "total" else " * ".join(p for p in parts if p != "1.0") or "1.0"
             self.sums.append(f"{joined} AS s{len(self.sums)}")
             return f"s{len(self.sums) - 1}"
@@ -162,7 +191,68 @@ def _form(matrix: np.ndarray) -> str:
     return _sum(rows)
 
 
-Steps = list[tuple[str, list[str]]]
+def _cell(column: Column, name: str) -> str:
+    """A cell as a number, or as a text that is empty where it is missing; NULL where it cannot be read."""
+    text = f"TRIM(CAST({name} AS TEXT))"
+    missing = f"{name} IS NULL OR LOWER({text}) IN ({_literals(MISSING)})"
+    if isinstance(column, Date):
+        iso = f"{text} LIKE '____-__-__' OR {text} LIKE '____-__-__ __:__%' OR {text} LIKE '____-__-__T__:__%'"
+        return f"CASE WHEN {missing} THEN '' WHEN {iso} THEN {text} END"
+    if isinstance(column, Category):
+        if column.kind == "boolean":
+            true, false = (f"LOWER({text}) IN ({_literals(words)})" for words in (TRUE, FALSE))
+            return f"CASE WHEN {missing} THEN '' WHEN {true} THEN 'True' WHEN {false} THEN 'False' ELSE {text} END"
+        return f"CASE WHEN {missing} THEN '' ELSE {text} END"
+    value = name
+    for sign in column.removed:
+        value = f"REPLACE({value if value != name else f'CAST({name} AS TEXT)'}, {_literal(sign)}, '')"
+    if column.decimal == ",":
+        value = f"REPLACE({value if value != name else f'CAST({name} AS TEXT)'}, ',', '.')"
+    # SQLite would take the digits that a text starts with, and zero where it starts with none.
+    digits = f"TRIM(CAST({value} AS TEXT), '0123456789+-.eE ') = ''"
+    return f"CASE WHEN {missing} THEN {_number(column.fill)} WHEN {digits} THEN CAST({value} AS DOUBLE PRECISION) END"
+
+
+def _days(cell: str, column: Date) -> str:
+    """Days since 1970-01-01 of a text in ISO order, by the calendar's rule; the year begins in March."""
+    year, month, day = (f"CAST(SUBSTR({cell}, {place}) AS DOUBLE PRECISION)" for place in ("1, 4", "6, 2", "9, 2"))
+    late = f"CASE WHEN {month} > 2.0 THEN 0.0 ELSE 1.0 END"
+    y, m = f"({year} - {late})", f"({month} + 12.0 * {late} - 3.0)"
+    leaps = f"FLOOR({y} / 4.0) - FLOOR({y} / 100.0) + FLOOR({y} / 400.0)"
+    whole = f"365.0 * {y} + {leaps} + FLOOR((153.0 * {m} + 2.0) / 5.0) + {day} - 719469.0"
+    hours, minutes, seconds = (
+        f"CAST(SUBSTR({cell}, {place}) AS DOUBLE PRECISION)" for place in ("12, 2", "15, 2", "18")
+    )
+    exact = f"TRIM(SUBSTR({cell}, 18), '0123456789.') = ''"
+    return (
+        f"CASE WHEN {cell} = '' THEN {_number(column.fill)} WHEN LENGTH({cell}) = 10 THEN {whole} "
+        f"WHEN LENGTH({cell}) = 16 THEN {whole} + {hours} / 24.0 + {minutes} / 1440.0 "
+        f"WHEN LENGTH({cell}) > 18 AND {exact} "
+        f"THEN {whole} + {hours} / 24.0 + {minutes} / 1440.0 + {seconds} / 86400.0 END"
+    )
+
+
+def _features(column: Column, value: str) -> list[str]:
+    """The inputs that a cell becomes."""
+    if isinstance(column, Category):
+        return [f"CASE WHEN {_is_level(column, value, level)} THEN 1.0 ELSE 0.0 END" for level in column.shown]
+    expressions = [f"({value} - {_number(column.centre)}) / {_number(column.scale)}"]
+    for cycle in column.cycles if isinstance(column, Date) else ():
+        angle = f"{_number(2.0 * np.pi / CYCLES[cycle])} * {value}"
+        expressions += [f"COS({angle})", f"SIN({angle})"]
+    return expressions
+
+
+def _is_level(column: Category, value: str, level: str) -> str:
+    """Whether a cell is of a level; numbers that name categories are compared as numbers."""
+    if column.kind != "number" or level == "":
+        return f"{value} = {_literal(level)}"
+    digits = f"TRIM({value}, '0123456789+-.eE') = '' AND {value} <> ''"
+    return f"CASE WHEN {digits} THEN CAST({value} AS DOUBLE PRECISION) = {_number(float(level))} ELSE FALSE END"
+
+
+def _literals(texts: Sequence[str]) -> str:
+    return ", ".join(map(_literal, texts))
 
 
 def _gaussian(plan: Plan) -> tuple[Steps, list[str]]:

@@ -6,7 +6,11 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @contextmanager
@@ -33,6 +37,25 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
         yield lambda: handler.noted
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def interrupts_afterwards(fit: Callable[P, T]) -> Callable[P, T]:
+    """Make a fit that was interrupted store what it found, and then raise ``KeyboardInterrupt``.
+
+    Whoever fits in a loop, such as a cross-validation, is thereby stopped as well, and the estimator is usable.  Where
+    one fit calls another, the outer one raises.
+    """
+
+    @wraps(fit)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        inside = isinstance(signal.getsignal(signal.SIGINT), _Noted)
+        with asked_to_stop() as stop:
+            result = fit(*args, **kwargs)
+        if stop() and not inside:
+            raise KeyboardInterrupt
+        return result
+
+    return wrapped
 
 
 class _Noted:

@@ -10,13 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from sparsebayes.basis import Linear, Sum
 from sparsebayes.estimators.summary import Weight
 
-from .measures import ClassificationTest, RegressionTest, contributions, judge
+from .measures import ClassificationTest, RegressionTest, contributions, importances, judge
+from .svg import number
 
 Array = NDArray[np.float64]
 
 _SEED = 0
+_YEAR = 365.2425
+_SCREENED = 60
+_ROWS_SHUFFLED = 400
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,10 @@ class Input:
         A value of the input is ``centre + scale * X[:, column]``.
     levels : tuple of str
         Of a category, in the order of the columns; one more than columns where the first level has none.
+    periods : tuple of float
+        Of a date, the cycles in days whose cosines and sines are its further columns.
+    dated : bool
+        Whether it is a date, in days since 1970-01-01.
     """
 
     name: str
@@ -40,6 +49,8 @@ class Input:
     centre: float = 0.0
     scale: float = 1.0
     levels: tuple[str, ...] = ()
+    periods: tuple[float, ...] = ()
+    dated: bool = False
 
     def values(self, X: Array) -> Array:
         """Values of a number in its own units, from rows of X."""
@@ -49,13 +60,30 @@ class Input:
         """Values of a number in its own units, from its column of X."""
         return self.centre + self.scale * values
 
+    def axis(self, values: Array) -> Array:
+        """Values for a chart: a date is a year with decimals."""
+        return 1970.0 + values / _YEAR if self.dated else values
+
+    def encode(self, values: Array) -> Array:
+        """The columns of X for values of a number, or of a date in days, in its own units."""
+        parts = [(values - self.centre) / self.scale]
+        for period in self.periods:
+            parts += [np.cos(2.0 * np.pi / period * values), np.sin(2.0 * np.pi / period * values)]
+        return np.column_stack(parts)
+
     def text(self, row: Array) -> str:
         """Value in one row of X, for people."""
         if not self.levels:
-            return f"{self.centre + self.scale * row[self.columns[0]]:.4g}"
+            value = self.centre + self.scale * row[self.columns[0]]
+            return str(np.datetime64("1970-01-01") + round(value)) if self.dated else number(float(value))
         shown = self.levels[-len(self.columns) :]
-        held = [level for level, column in zip(shown, self.columns, strict=True) if row[column] > 0.5]
+        held = [level or "(missing)" for level, column in zip(shown, self.columns, strict=True) if row[column] > 0.5]
         return held[0] if held else self.levels[0] if len(shown) < len(self.levels) else "?"
+
+
+def _has_columns(basis: Any) -> bool:
+    """Whether the first functions of a basis are the columns of X."""
+    return isinstance(basis, Sum) and isinstance(basis.bases[0], Linear)
 
 
 @dataclass(frozen=True)
@@ -84,6 +112,10 @@ class Case:
         Where the model is.
     row_numbers : list of int, optional
         What the training rows are called; their numbers, from 0, by default.
+    unseen : bool
+        Whether the rows held back are none that it learned from.
+    verdict : Verdict, optional
+        What to think of it; made from the case by default.
     """
 
     est: Any
@@ -98,12 +130,26 @@ class Case:
     notes: list[str] = field(default_factory=list)
     model_file: str | None = None
     row_numbers: list[int] | None = None
+    unseen: bool = True
+    verdict: Any = None
 
     @cached_property
     def terms(self) -> list[tuple[Weight, float]]:
         """The kept weights with the size of their terms, the largest first."""
         rows = self.X if len(self.X) else self.X_test
-        return contributions(self.est, rows, self.names, self.row_numbers)
+        return contributions(self.est, rows, self.names, self.function_rows)
+
+    @property
+    def function_rows(self) -> list[int] | None:
+        """What the rows of functions are called by their place in the dictionary: columns may come before them."""
+        parameters = self.est.get_params(deep=False)
+        before = len(self.names) if parameters.get("basis") is not None and _has_columns(parameters["basis"]) else 0
+        if not before:
+            return self.row_numbers
+        # Without the training rows at hand, their numbers from 0 on have to do.
+        last = int(np.max(self.est.relevance_, initial=0))
+        rows = list(range(max(len(self.X), last - before + 1))) if self.row_numbers is None else self.row_numbers
+        return [-1] * before + rows
 
     @property
     def classifies(self) -> bool:
@@ -113,12 +159,12 @@ class Case:
     @property
     def tested(self) -> bool:
         """Whether rows were held back."""
-        return len(self.y_test) > 0
+        return len(self.y_test) > 0 and self.unseen
 
     @property
     def judged(self) -> tuple[Array, NDArray[Any]]:
         """Rows to judge the model by: those held back, or else those it learned from."""
-        return (self.X_test, self.y_test) if self.tested else (self.X, self.y)
+        return (self.X_test, self.y_test) if len(self.y_test) else (self.X, self.y)
 
     @property
     def rows_name(self) -> str:
@@ -136,9 +182,29 @@ class Case:
         names = [""] * self.X_test.shape[1]
         for item in self.inputs:
             shown = item.levels[-len(item.columns) :]
+            parts = ["", *(f" ({f} of {period:g} days)" for period in item.periods for f in ("cos", "sin"))]
             for k, column in enumerate(item.columns):
-                names[column] = f"{item.name} = {shown[k] or '(missing)'}" if shown else item.name
+                names[column] = f"{item.name} = {shown[k] or '(missing)'}" if shown else f"{item.name}{parts[k]}"
         return names
+
+    @cached_property
+    def importances(self) -> list[tuple[Input, float, float]]:
+        """Inputs with how much shuffling each costs, mean and standard deviation; the largest first."""
+        X, y = self.sample(_ROWS_SHUFFLED)
+        screened = self._screened(X)
+        rises = importances(self.est, X, y, [item.columns for item in screened])
+        found = [(item, float(r.mean()), float(r.std())) for item, r in zip(screened, rises, strict=True)]
+        return sorted(found, key=lambda entry: -entry[1])
+
+    def _screened(self, X: Array) -> list[Input]:
+        """The inputs to look at: all, or those that go with the predictions most where there are many."""
+        if len(self.inputs) <= _SCREENED:
+            return self.inputs
+        output = np.asarray(self.est.predict_proba(X)[:, -1] if self.classifies else self.est.predict(X))
+        centred = X - X.mean(axis=0)
+        scale = np.sqrt(np.sum(centred**2, axis=0))
+        strength = np.abs(centred.T @ (output - output.mean())) / np.where(scale > 0.0, scale, 1.0)
+        return sorted(self.inputs, key=lambda item: -max(strength[list(item.columns)]))[:_SCREENED]
 
     def sample(self, most: int) -> tuple[Array, NDArray[Any]]:
         """At most so many of the rows that it is judged by, drawn at random."""

@@ -11,18 +11,17 @@ from .calibration import CalibrationDisplay
 from .case import Case, Input
 from .decision import DecisionDisplay
 from .fit import FitDisplay
-from .measures import TWO_SIDED_95, importances
-from .svg import Chart, bar_list
+from .measures import TWO_SIDED_95
+from .svg import Chart, bar_list, ranges
 
 Array = NDArray[np.float64]
 
 _POINTS = 600
 _MAP = 36
 _CURVE = 60
-_EFFECTS = 3
+_EFFECTS = 6
+_LEVELS_SHOWN = 12
 _BARS = 12
-_SCREENED = 60
-_ROWS_SHUFFLED = 400
 
 
 def fit_charts(case: Case) -> list[tuple[str, str]]:
@@ -129,26 +128,6 @@ def calibration_chart(case: Case) -> tuple[str, str]:
     )
 
 
-def input_importances(case: Case) -> list[tuple[Input, float, float]]:
-    """Inputs with how much shuffling each costs, mean and standard deviation; the largest first."""
-    X, y = case.sample(_ROWS_SHUFFLED)
-    screened = _screened(case, X)
-    rises = importances(case.est, X, y, [item.columns for item in screened])
-    found = [(item, float(r.mean()), float(r.std())) for item, r in zip(screened, rises, strict=True)]
-    return sorted(found, key=lambda entry: -entry[1])
-
-
-def _screened(case: Case, X: Array) -> list[Input]:
-    """The inputs to look at: all, or those that go with the predictions most where there are many."""
-    if len(case.inputs) <= _SCREENED:
-        return case.inputs
-    output = np.asarray(case.est.predict_proba(X)[:, -1] if case.classifies else case.est.predict(X))
-    centred = X - X.mean(axis=0)
-    scale = np.sqrt(np.sum(centred**2, axis=0))
-    strength = np.abs(centred.T @ (output - output.mean())) / np.where(scale > 0.0, scale, 1.0)
-    return sorted(case.inputs, key=lambda item: -max(strength[list(item.columns)]))[:_SCREENED]
-
-
 def importance_chart(case: Case, found: Sequence[tuple[Input, float, float]]) -> str:
     """Which inputs matter."""
     shown = found[:_BARS]
@@ -172,29 +151,58 @@ def term_chart(case: Case) -> str:
 
 
 def effect_charts(case: Case, ranked: Sequence[Input]) -> list[tuple[str, str]]:
-    """What the prediction does as one number moves and the others stay at their medians."""
+    """What the prediction does as one input changes and the others stay at their medians."""
     several_classes = case.classifies and len(case.est.classes_) > 2
-    numbers = [item for item in ranked if not item.levels][:_EFFECTS]
     if several_classes or len(case.inputs) < 2:
         return []
     X = case.X if len(case.X) else case.X_test
-    return [(item.name, _effect(case, item, X)) for item in numbers]
+    return [
+        (item.name, _effect_of_levels(case, item, X) if item.levels else _effect(case, item, X))
+        for item in ranked[:_EFFECTS]
+    ]
 
 
 def _effect(case: Case, item: Input, X: Array) -> str:
     column = item.columns[0]
     rows = np.tile(np.median(X, axis=0), (_CURVE, 1))
     low, high = np.percentile(X[:, column], [1, 99])
-    rows[:, column] = np.linspace(low, high, _CURVE)
-    x = item.values(rows)
+    values = item.restore(np.linspace(low, high, _CURVE))
+    rows[:, list(item.columns)] = item.encode(values)
+    x = item.axis(values)
+    name = f"{item.name} (year)" if item.dated else item.name
     if case.classifies:
         p = case.est.predict_proba(rows)[:, 1]
-        chart = Chart(x, [0.0, 1.0], (item.name, f"probability of {case.est.classes_[1]}"), item.name, height=220)
+        chart = Chart(x, [0.0, 1.0], (name, f"probability of {case.est.classes_[1]}"), item.name, height=220)
         return chart.line(x, p, "fit").render()
     mean, std = case.est.predict(rows, return_std=True)
     low, high = mean - TWO_SIDED_95 * std, mean + TWO_SIDED_95 * std
-    chart = Chart(x, np.concatenate([low, high]), (item.name, f"predicted {case.target}"), item.name, height=220)
+    chart = Chart(x, np.concatenate([low, high]), (name, f"predicted {case.target}"), item.name, height=220)
     return chart.band(x, low, high).line(x, mean, "fit").render()
+
+
+def _effect_of_levels(case: Case, item: Input, X: Array) -> str:
+    """The prediction for each category, with all else at its median; of many, the most frequent."""
+    indicators = list(item.columns)
+    first = len(item.levels) - len(indicators)  # where the first level has no indicator, it is that of zeros
+    names, rows, frequent = [], [], []
+    for k, level in enumerate(item.levels):
+        row = np.median(X, axis=0)
+        row[indicators] = 0.0
+        if k >= first:
+            row[indicators[k - first]] = 1.0
+        names.append(level or "(missing)")
+        rows.append(row)
+        frequent.append(float(np.sum(np.all(X[:, indicators] == row[indicators], axis=1))))
+    shown = np.sort(np.argsort(-np.array(frequent), kind="stable")[:_LEVELS_SHOWN])
+    chosen = np.array(rows)[shown]
+    labels = [names[k] for k in shown]
+    if case.classifies:
+        p = case.est.predict_proba(chosen)[:, 1]
+        return ranges(labels, p, p, p, f"probability of {case.est.classes_[1]}", item.name)
+    mean, std = case.est.predict(chosen, return_std=True)
+    return ranges(
+        labels, mean, mean - TWO_SIDED_95 * std, mean + TWO_SIDED_95 * std, f"predicted {case.target}", item.name
+    )
 
 
 def _two_numbers(inputs: Sequence[Input]) -> bool:

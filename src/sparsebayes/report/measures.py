@@ -126,6 +126,12 @@ def judge(est: Any, X: Any, y: ArrayLike) -> RegressionTest | ClassificationTest
     return regression_test(y, mean, std)
 
 
+def figure(value: float) -> str:
+    """A number with three digits for people: 42,600 rather than 4.26e+04."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.10g}" if 1e-3 <= abs(rounded) < 1e9 else f"{rounded:.3g}"
+
+
 def wilson(hits: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
     """95 % interval of a share, by Wilson's formula."""
     hits, n = np.asarray(hits, dtype=np.float64), np.asarray(n, dtype=np.float64)

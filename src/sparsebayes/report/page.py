@@ -22,12 +22,13 @@ from .charts import (
     effect_charts,
     fit_charts,
     importance_chart,
-    input_importances,
     residual_chart,
     term_chart,
 )
-from .measures import ClassificationTest
+from .measures import ClassificationTest, figure
 from .search import search_of
+from .svg import number
+from .verdict import Verdict, judge_case
 
 _VECTORS_SHOWN = 25
 _INPUTS_SHOWN = 6
@@ -82,7 +83,7 @@ def render_report(case: Case) -> str:
     """Return the page of a case."""
     assets = files("sparsebayes.report") / "assets"
     style, script = ((assets / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-    found = input_importances(case)
+    found = case.importances
     sections = [
         _fit(case),
         _calibration(case),
@@ -104,11 +105,21 @@ def render_report(case: Case) -> str:
     )
 
 
+def _verdict(verdict: Verdict) -> str:
+    """The verdict in words, with a mark that does not depend on seeing colours."""
+    items = "".join(
+        f'<li class="{finding.level.name.lower()}">{escape(finding.text)}</li>' for finding in verdict.findings
+    )
+    level = verdict.level.name.lower()
+    return f'<div id="verdict" class="verdict {level}"><p>{escape(verdict.headline)}</p><ul>{items}</ul></div>'
+
+
 def _head(case: Case) -> str:
     facts = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in case.facts.items())
     notes = "".join(f"<li>{escape(note)}</li>" for note in case.notes)
     return (
-        f"<header><h1>{escape(case.title)}</h1><p class='lead'>{escape(_lead(case))}</p><dl>{facts}</dl>"
+        f"<header><h1>{escape(case.title)}</h1>{_verdict(case.verdict or judge_case(case))}"
+        f"<p class='lead'>{escape(_lead(case))}</p><dl>{facts}</dl>"
         f"{f'<ul class=notes>{notes}</ul>' if notes else ''}</header>"
     )
 
@@ -125,8 +136,8 @@ def _lead(case: Case) -> str:
         )
     explained = "" if np.isnan(result.r2) else f"it explains {result.r2:.0%} of the variance, "
     return (
-        f"The model keeps {functions}. On {rows} its root mean square error is {result.rmse:.3g} (95 % interval "
-        f"{result.low:.3g} to {result.high:.3g}), {explained}and "
+        f"The model keeps {functions}. On {rows} its root mean square error is {figure(result.rmse)} (95 % interval "
+        f"{figure(result.low)} to {figure(result.high)}), {explained}and "
         f"{result.coverage:.0%} of the observations lie within its 95 % error bars."
     )
 
@@ -182,17 +193,21 @@ def _relevance(case: Case, found: list[tuple[Input, float, float]]) -> str:
     figures = [
         (f"Which inputs matter: what shuffling each costs on the {case.rows_name}.", importance_chart(case, found)),
     ]
-    if case.terms:
-        figures.append(
-            (
-                "Which functions matter: how much each moves the prediction; bar: uncertainty of its weight.",
-                term_chart(case),
-            )
-        )
     ranked = [item for item, _, _ in found]
     effects = [(f"Effect of {name}, all else at its median.", svg) for name, svg in effect_charts(case, ranked)]
     return _section(
-        "relevance", "What matters, and by how much", _figures([*figures, *effects]), _vectors(case, ranked)
+        "relevance", "What matters, and by how much", _figures([*figures, *effects]), _functions(case, ranked)
+    )
+
+
+def _functions(case: Case, ranked: list[Input]) -> str:
+    """The kept functions, folded away."""
+    if not case.terms:
+        return _vectors(case, ranked)
+    caption = "Which functions matter: how much each moves the prediction; bar: uncertainty of its weight."
+    return (
+        "<details><summary>For the technically minded: the kept functions</summary>"
+        f"{_figures([(caption, term_chart(case))])}{_vectors(case, ranked)}</details>"
     )
 
 
@@ -206,7 +221,7 @@ def _vectors(case: Case, ranked: list[Input]) -> str:
     head = "".join(f'<th scope="col">{escape(item.name)}</th>' for item in shown)
     rows = "".join(
         f'<tr><th scope="row">{escape(f"{w.output}: {w.function}" if w.output else w.function)}</th>'
-        f"<td>{w.mean:.4g}</td><td>{w.std:.2g}</td><td>{size:.3g}</td>"
+        f"<td>{number(w.mean)}</td><td>{number(w.std, 2)}</td><td>{number(size, 3)}</td>"
         + "".join(f"<td>{escape(item.text(centres[w.place]))}</td>" for item in shown)
         + "</tr>"
         for w, size in terms
@@ -246,7 +261,8 @@ def _search(case: Case) -> str:
 def _certificate(case: Case) -> str:
     items = "".join(f"<li>{escape(line)}</li>" for line in certificate_in_words(listed(case.est.certificate_)))
     status = " ".join(dict.fromkeys(status.value for status in listed(case.est.status_)))
-    mark = "good" if converged(case.est) else "bad"
+    degenerate = any(certificate.noise_degenerate for certificate in listed(case.est.certificate_))
+    mark = "good" if converged(case.est) and not degenerate else "bad"
     return _section("certificate", "The certificate", f'<p class="{mark}">{escape(status)}</p><ul>{items}</ul>')
 
 
@@ -280,7 +296,7 @@ def _use(case: Case) -> str:
     name = os.path.basename(case.model_file)
     shell = f"sparsebayes predict {name} new.csv --out predictions.csv"
     python = (
-        f"from sparsebayes.tables import TableModel\n\nmodel = TableModel.load({name!r})\n"
+        f"import sparsebayes\n\nmodel = sparsebayes.load({name!r})\n"
         "predictions = model.predict(pandas_frame)  # or a dict of columns"
     )
     text = "<p>The model file is data, never code: it is safe to send and to open. From a shell:</p>"

@@ -127,6 +127,12 @@ def _name(case: Case, function: int) -> str:
     """Name of a function by its number in the dictionary (the numbers of coupled classes follow one another)."""
     parameters = case.est.get_params(deep=False)
     kernel, linear = "kernel" in parameters, parameters.get("basis", 0) is None
+    rows = case.function_rows
+    if not kernel and not linear and rows is not None and len(rows) > len(case.X) > 0:
+        before = len(rows) - len(case.X)
+        if function < len(rows):
+            return case.names[function] if function < before else f"the function of row {rows[function]}"
+        return "the intercept" if function == len(rows) else f"function {function}"
     size = len(case.X) if kernel else len(case.names) if linear else 0
     if size == 0:
         return f"function {function}"

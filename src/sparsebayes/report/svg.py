@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 WIDTH, HEIGHT = 420.0, 280.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 10.0, 10.0, 42.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 74.0, 10.0, 10.0, 42.0
 _TICKS = 5
 _CHARACTER = 6.2  # width of a label's character, about
 
@@ -175,6 +175,35 @@ def bar_list(names: Sequence[str], sizes: ArrayLike, spread: ArrayLike, unit: st
     )
 
 
+def ranges(names: Sequence[str], at: ArrayLike, low: ArrayLike, high: ArrayLike, unit: str, title: str) -> str:
+    """A dot on a range for each name, on one scale, with the names above them."""
+    at, low, high = (np.asarray(a, dtype=np.float64) for a in (at, low, high))
+    smallest, largest = limits(np.concatenate([at, low, high]))
+    step, height = 34.0, 34.0 * len(names) + 40.0
+
+    def place(value: float) -> float:
+        return _RIGHT + (value - smallest) / (largest - smallest) * (WIDTH - 7.0 * _RIGHT)
+
+    floor = step * len(names)
+    rows = [
+        f'<path class="grid" d="M{place(tick):.1f} 0V{floor}"/>'
+        f'<text class="tick" x="{place(tick):.1f}" y="{floor + 14}">{number(tick)}</text>'
+        for tick in ticks(smallest, largest)
+    ]
+    for k, name in enumerate(names):
+        y = k * step
+        rows.append(
+            f'<text class="name" x="0" y="{y + 12}">{escape(_cut(name))}</text>'
+            f'<path class="bar" d="M{place(low[k]):.1f} {y + 22.5}H{place(high[k]):.1f}"/>'
+            f'<g class="data strong"><circle cx="{place(at[k]):.1f}" cy="{y + 22.5}" r="4.5"/></g>'
+            f'<text class="name" x="{max(place(high[k]), place(at[k])) + 8:.1f}" y="{y + 27}">{number(at[k], 3)}</text>'
+        )
+    return (
+        f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{escape(title, quote=True)}">'
+        f'{"".join(rows)}<text class="name quiet" x="0" y="{height - 6}">{escape(unit)}</text></svg>'
+    )
+
+
 def limits(values: ArrayLike) -> tuple[float, float]:
     """Smallest and largest value, with some room."""
     finite = np.asarray(values, dtype=np.float64).ravel()
@@ -196,8 +225,10 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Number for people."""
-    return f"{value:.{digits}g}".replace("-", "−")
+    """Number for people; large ones with commas between the thousands."""
+    rounded = float(f"{value:.{digits}g}")
+    text = f"{rounded:,.12g}" if 1e4 <= abs(rounded) < 1e9 else f"{rounded:.{digits}g}"
+    return text.replace("-", "−")
 
 
 def _points(x: Array, y: Array) -> str:

@@ -14,9 +14,10 @@ True
 """
 
 from .encoder import Encoder
+from .files import read_table, write_table
 from .learning import Options, Study, learn, reopen
-from .model import TableModel
-from .table import Table, as_table, read_table, write_table
+from .model import TableModel, load
+from .table import Table, as_table
 from .target import Target
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Target",
     "as_table",
     "learn",
+    "load",
     "read_table",
     "reopen",
     "write_table",

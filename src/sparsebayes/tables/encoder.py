@@ -1,7 +1,8 @@
-"""From the columns of a table to a matrix of numbers: standardised numbers, and an indicator for every category."""
+"""From the columns of a table to a matrix of numbers: what :mod:`sparsebayes.export.columns` describes, done here."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -10,64 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.export import ModelFileError
+from sparsebayes.export.columns import CYCLES, KINDS, Category, Column, Date, Numeric
 
-from .table import MAX_COLUMNS, Table, as_number, list_names, shortened
+from .cells import as_number, is_missing
+from .table import MAX_COLUMNS, Table, did_you_mean, list_names, shortened
 
 Array = NDArray[np.float64]
 
 MAX_LEVELS = 50
-# A column of texts with more levels than this, most of them numbers, is a column of numbers with a slip in it.
+# A column of texts with more levels than a few codes, most of them numbers, is a column of numbers with a slip in it.
+_FEW_CODES = 10
 _MOSTLY = 0.5
-
-
-@dataclass(frozen=True)
-class Numeric:
-    """A column of numbers: a missing one is filled in, then all are centred and scaled."""
-
-    name: str
-    centre: float
-    scale: float
-    fill: float
-
-    @property
-    def features(self) -> list[str]:
-        """Names of the matrix columns that it becomes."""
-        return [self.name]
-
-    def encode(self, table: Table) -> tuple[Array, int, int]:
-        """Matrix columns, missing values filled in, unknown categories."""
-        values = table.numbers(self.name)
-        missing = np.isnan(values)
-        return ((np.where(missing, self.fill, values) - self.centre) / self.scale)[:, None], int(missing.sum()), 0
-
-
-@dataclass(frozen=True)
-class Category:
-    """A column of categories: an indicator for each level, one alone where there are two levels.
-
-    A missing value is a level of its own where the training rows had one; a level that they did not have is none.
-    """
-
-    name: str
-    levels: tuple[str, ...]
-
-    @property
-    def _shown(self) -> tuple[str, ...]:
-        return self.levels[1:] if len(self.levels) == 2 else self.levels
-
-    @property
-    def features(self) -> list[str]:
-        """Names of the matrix columns that it becomes."""
-        return [f"{self.name} = {level or '(missing)'}" for level in self._shown]
-
-    def encode(self, table: Table) -> tuple[Array, int, int]:
-        """Matrix columns, missing values filled in, unknown categories."""
-        cells = table.texts(self.name)
-        unknown = sum(cell not in self.levels for cell in cells)
-        return np.array([[float(cell == level) for level in self._shown] for cell in cells]), 0, unknown
-
-
-Column = Numeric | Category
+# Dates that span less of a year than this do not show what the season does.
+_PART_OF_YEAR = 0.5
+# With fewer rows than this, values that are all different say nothing.
+_FEWEST_FOR_IDS = 10
+_WORDS = re.compile(r"[A-Za-z][a-z]*|[A-Z]+")
+_ID_WORDS = frozenset(
+    _WORDS.findall("id ids identifier uid uuid guid key index idx no nr number row rowid record serial")
+)
+_TIME_WORDS = frozenset(
+    _WORDS.findall("year years month months week weeks day days hour hours minute minutes second seconds")
+    + _WORDS.findall("time date step age t x")
+)
 
 
 @dataclass(frozen=True)
@@ -101,20 +67,15 @@ class Encoder:
         if absent:
             raise ValueError(
                 f"{table.path} lacks the input column{'s' * (len(absent) > 1)} {list_names(absent)}; "
-                f"found {list_names(table.names)}"
+                f"found {list_names(table.names)}{did_you_mean(absent, table.names)}"
             )
         with np.errstate(over="ignore"):  # the estimator refuses infinite inputs, in words
-            blocks, filled, unknown = zip(*(column.encode(table) for column in self.columns), strict=True)
+            blocks, filled, unknown = zip(*(_encode(column, table) for column in self.columns), strict=True)
         return Encoded(np.hstack(blocks), sum(filled), sum(unknown))
 
     def to_data(self) -> list[dict[str, Any]]:
         """Return plain data, for a model file."""
-        return [
-            {"number": c.name, "centre": c.centre, "scale": c.scale, "fill": c.fill}
-            if isinstance(c, Numeric)
-            else {"category": c.name, "levels": list(c.levels)}
-            for c in self.columns
-        ]
+        return [_to_data(column) for column in self.columns]
 
     @classmethod
     def from_data(cls, data: Any, n_features: int) -> Encoder:
@@ -128,7 +89,12 @@ class Encoder:
 
 
 def learn_encoder(
-    table: Table, rows: NDArray[np.intp], *, leave_out: Collection[str], categorical: Collection[str] = ()
+    table: Table,
+    rows: NDArray[np.intp],
+    *,
+    leave_out: Collection[str],
+    categorical: Collection[str] = (),
+    use: Collection[str] = (),
 ) -> tuple[Encoder, list[str]]:
     """Decide what each column is, and learn its centre and scale, or its levels, from the training rows.
 
@@ -142,6 +108,8 @@ def learn_encoder(
         Columns that are no inputs, such as the target.
     categorical : collection of str
         Columns of numbers that are names of categories.
+    use : collection of str
+        Columns to take although they look like names of the rows.
 
     Returns
     -------
@@ -152,12 +120,17 @@ def learn_encoder(
     columns: list[Column] = []
     notes: list[str] = []
     training = table.take(rows)
-    for name in table.names:
-        if name in leave_out:
+    candidates = [name for name in table.names if name not in leave_out]
+    asides = {name: why for name in candidates if name not in use and (why := _names_rows(table, name))}
+    if len(asides) == len(candidates):  # a counter that is all there is to learn from is taken
+        asides = {name: why for name, why in asides.items() if table.meaning(name).kind == "text"}
+    for name in candidates:
+        if name in asides:
+            notes.append(f"{name!r} set aside: {asides[name]}; --use {name} takes it")
             continue
-        column, note = _learn_column(table, training, name, name in categorical)
+        column, found = _learn_column(table, training, name, name in categorical)
         columns += [column] if column is not None else []
-        notes += [note] if note else []
+        notes += found
     encoder = Encoder(tuple(columns))
     if not columns:
         raise ValueError(f"{table.path} has no column to learn from: {'; '.join(notes) or 'only the target is there'}")
@@ -169,52 +142,174 @@ def learn_encoder(
     return encoder, notes
 
 
-def _learn_column(table: Table, training: Table, name: str, as_category: bool) -> tuple[Column | None, str]:
-    if not as_category and table.parse(name) is not None:
+def _names_rows(table: Table, name: str) -> str:
+    """Why a column only names the rows: each has a text of its own, or they are numbered; empty where it does not."""
+    n = table.n_rows
+    kind = table.meaning(name).kind
+    if n < _FEWEST_FOR_IDS or kind not in ("number", "text"):
+        return ""
+    if kind == "text":
+        texts = table.texts(name, "text")
+        if _mostly_numbers(texts):
+            return ""
+        return "each row has a text of its own" if len(set(texts)) == n and "" not in texts else ""
+    values = table.parse(name)
+    assert values is not None
+    if not np.all(np.isfinite(values)) or np.any(values != np.round(values)) or len(np.unique(values)) < n:
+        return ""
+    low, high = float(values.min()), float(values.max())
+    words = {word.lower() for word in _WORDS.findall(name)}
+    if words & _TIME_WORDS:
+        return ""
+    if words & _ID_WORDS:
+        return "its name and its values, whole numbers that are all different, are those of an identifier"
+    if high - low == n - 1 and low in (0.0, 1.0):
+        return f"it numbers the rows ({low:.0f} to {high:.0f}, each once)"
+    return ""
+
+
+def _learn_column(table: Table, training: Table, name: str, as_category: bool) -> tuple[Column | None, list[str]]:
+    meaning = table.meaning(name)
+    if not as_category and meaning.kind == "number":
         table.numbers(name)  # infinite and huge values are refused wherever they are
-        return _learn_number(training.numbers(name), name)
-    levels = tuple(sorted(set(training.texts(name))))
-    if len(set(table.texts(name))) > MAX_LEVELS:
+        return _learn_number(training.numbers(name), name, meaning.removed, meaning.decimal)
+    if not as_category and meaning.kind == "date":
+        return _learn_date(table, training, name)
+    kind = meaning.kind if meaning.kind in KINDS and not meaning.removed else "text"
+    levels, everywhere = tuple(sorted(set(training.texts(name, kind)))), set(table.texts(name, kind))
+    if not as_category and len(everywhere) > _FEW_CODES:
         _refuse_slip(table, name)
-        return None, f"{name!r} left out: {len(set(table.texts(name)))} different texts are too many for categories"
+    if len(everywhere) > MAX_LEVELS:
+        return None, [f"{name!r} left out: {len(everywhere)} different texts are too many for categories"]
     if len(levels) < 2:
-        return None, f"{name!r} left out: it has one value only"
-    return Category(name, levels), ""
+        return None, [f"{name!r} left out: it has one value only"]
+    return Category(name, levels, kind), []
 
 
-def _learn_number(values: Array, name: str) -> tuple[Column | None, str]:
+def _learn_number(values: Array, name: str, removed: tuple[str, ...], decimal: str) -> tuple[Column | None, list[str]]:
+    found, notes = _standard(values, name)
+    if found is None:
+        return None, notes
+    if removed or decimal != ".":
+        notes.append(f"{name!r}: read as numbers, without {list_names(list(removed)) if removed else 'decimal commas'}")
+    return Numeric(name, *found, removed, decimal), notes
+
+
+def _learn_date(table: Table, training: Table, name: str) -> tuple[Column | None, list[str]]:
+    meaning = table.meaning(name)
+    days = training.days(name, meaning.day_first)
+    found, notes = _standard(days, name)
+    if found is None:
+        return None, notes
+    everywhere = table.days(name, meaning.day_first)
+    year = np.nanmax(days) - np.nanmin(days) >= _PART_OF_YEAR * CYCLES["year"]
+    clock = bool(np.any(np.nan_to_num(everywhere) % 1.0 > 0.0))
+    cycles = tuple(cycle for cycle, there in (("year", year), ("day", clock)) if there)
+    parts = " and ".join(f"the time of the {cycle}" for cycle in cycles)
+    order = "day" if meaning.day_first else "month"
+    guess = f"; that the {order} comes first is a guess, write 2024-03-31 to be sure" if meaning.ambiguous else ""
+    notes.append(f"{name!r}: dates, taken as a number of days{f', and as {parts}' if parts else ''}{guess}")
+    return Date(name, *found, cycles, meaning.day_first), notes
+
+
+def _standard(values: Array, name: str) -> tuple[tuple[float, float, float] | None, list[str]]:
+    """Centre, scale and the value for missing ones; None where there is nothing to learn from."""
     present = values[~np.isnan(values)]
     if len(present) == 0:
-        return None, f"{name!r} left out: it has no values"
+        return None, [f"{name!r} left out: it has no values"]
     fill = float(np.median(present))
     filled = np.where(np.isnan(values), fill, values)
     scale = float(np.std(filled))
     if np.ptp(filled) == 0.0 or scale == 0.0:
-        return None, f"{name!r} left out: it has one value only"
+        return None, [f"{name!r} left out: it has one value only"]
     missing = len(values) - len(present)
     note = f"{name!r}: {missing} missing value{'s' * (missing > 1)} filled in with the median {fill:.6g}"
-    return Numeric(name, float(np.mean(filled)), scale, fill), note if missing else ""
+    return (float(np.mean(filled)), scale, fill), [note] if missing else []
+
+
+def _encode(column: Column, table: Table) -> tuple[Array, int, int]:
+    """Matrix columns, missing values filled in, unknown categories."""
+    if isinstance(column, Category):
+        cells = table.texts(column.name, column.kind)
+        places = {level: place for place, level in enumerate(column.shown)}
+        indicators = np.zeros((len(cells), len(column.shown)))
+        for row, cell in enumerate(cells):
+            if cell in places:
+                indicators[row, places[cell]] = 1.0
+        return indicators, 0, sum(cell not in column.levels for cell in cells)
+    if isinstance(column, Numeric):
+        values = table.read_numbers(column.name, column.removed, column.decimal)
+        cycles: tuple[str, ...] = ()
+    else:
+        values, cycles = table.days(column.name, column.day_first), column.cycles
+    missing = np.isnan(values)
+    filled = np.where(missing, column.fill, values)
+    parts = [(filled - column.centre) / column.scale]
+    for cycle in cycles:
+        angle = 2.0 * np.pi / CYCLES[cycle] * filled
+        parts += [np.cos(angle), np.sin(angle)]
+    return np.column_stack(parts), int(missing.sum()), 0
+
+
+def _mostly_numbers(cells: list[str]) -> bool:
+    present = [as_number(cell) is not None for cell in cells if not is_missing(cell)]
+    return bool(present) and float(np.mean(present)) > _MOSTLY
 
 
 def _refuse_slip(table: Table, name: str) -> None:
-    cells = [str(cell) for cell in table.columns[name]]
-    if np.mean([as_number(cell) is not None for cell in cells]) > _MOSTLY:
+    if _mostly_numbers([str(cell) for cell in table.columns[name]]):
         row, cell = table.first_text(name)
         raise ValueError(
             f"{table.path}: column {name!r} is not numeric: {shortened(cell)} in data row {row + 1}, where most cells "
-            f"are numbers; mend it, or leave the column out with --drop"
+            f"are numbers; mend it, leave the column out with --drop, or take its cells as names with --categorical"
         )
 
 
+def _to_data(column: Column) -> dict[str, Any]:
+    """Plain data of a column; what is as it usually is, is not written."""
+    if isinstance(column, Category):
+        data: dict[str, Any] = {"category": column.name, "levels": list(column.levels)}
+        return data if column.kind == "text" else data | {"kind": column.kind}
+    numbers = {"centre": column.centre, "scale": column.scale, "fill": column.fill}
+    if isinstance(column, Date):
+        return {"date": column.name, **numbers, "cycles": list(column.cycles), "day_first": column.day_first}
+    signs = {"removed": list(column.removed), "decimal": column.decimal}
+    return {"number": column.name, **numbers, **(signs if column.removed or column.decimal != "." else {})}
+
+
 def _column(item: Any) -> Column:
-    if isinstance(item, dict) and set(item) == {"number", "centre", "scale", "fill"}:
-        numbers = [item["centre"], item["scale"], item["fill"]]
-        good = type(item["number"]) is str and all(type(value) is float for value in numbers)
-        if good and bool(np.all(np.isfinite(numbers))) and item["scale"] > 0.0:
-            return Numeric(item["number"], *numbers)
-    if isinstance(item, dict) and set(item) == {"category", "levels"}:
-        levels = item["levels"]
-        good = type(item["category"]) is str and isinstance(levels, list) and len(levels) > 1
-        if good and all(type(level) is str for level in levels) and len(set(levels)) == len(levels):
-            return Category(item["category"], tuple(levels))
-    raise ModelFileError("the model file does not describe its input columns in the way that 'sparsebayes fit' does")
+    """The column that :func:`_to_data` described; ModelFileError where it did not."""
+    if isinstance(item, dict) and "category" in item:
+        found = _checked(item, {"category": str, "levels": list}, {"kind": str})
+        levels, kind = found["levels"], found.get("kind", "text")
+        if _are_texts(levels) and len(levels) > 1 and len(set(levels)) == len(levels) and kind in KINDS:
+            return Category(found["category"], tuple(levels), kind)
+    elif isinstance(item, dict) and ("number" in item or "date" in item):
+        what = "number" if "number" in item else "date"
+        numbers = {"centre": float, "scale": float, "fill": float}
+        dated = {"cycles": list, "day_first": bool} if what == "date" else {}
+        found = _checked(item, {what: str, **numbers, **dated}, {} if dated else {"removed": list, "decimal": str})
+        centre, scale, fill = (found[key] for key in numbers)
+        if bool(np.all(np.isfinite([centre, scale, fill]))) and scale > 0.0:
+            if what == "number":
+                removed, decimal = found.get("removed", []), found.get("decimal", ".")
+                if _are_texts(removed) and "" not in removed and decimal in (".", ","):
+                    return Numeric(found["number"], centre, scale, fill, tuple(removed), decimal)
+            elif _are_texts(found["cycles"]) and set(found["cycles"]) <= set(CYCLES):
+                return Date(found["date"], centre, scale, fill, tuple(found["cycles"]), found["day_first"])
+    raise ModelFileError(_ALIEN)
+
+
+_ALIEN = "the model file does not describe its input columns in the way that 'sparsebayes fit' does"
+
+
+def _checked(item: dict[str, Any], needed: dict[str, type], optional: dict[str, type]) -> dict[str, Any]:
+    kinds = {key: type(value) for key, value in item.items()}
+    known = {key: kind for key, kind in (needed | optional).items() if key in needed or key in kinds}
+    if kinds != known:
+        raise ModelFileError(_ALIEN)
+    return item
+
+
+def _are_texts(items: list[Any]) -> bool:
+    return all(type(item) is str for item in items)

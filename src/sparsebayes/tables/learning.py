@@ -6,21 +6,23 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
+from sparsebayes.basis import RBF, Linear
 from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.inference import SOLVERS, Solver
 
+from .choice import Choice, by_folds
 from .encoder import learn_encoder
-from .model import Split, TableModel
-from .table import Table, as_table, list_names
-from .target import CLASSIFICATION, TASKS, Target, read_target
+from .model import Split, TableModel, row_checksums
+from .table import Table, as_table, did_you_mean, list_names
+from .target import CLASSIFICATION, TASKS, Target, check_target, read_target
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -28,12 +30,16 @@ Index = NDArray[np.intp]
 # The width of kernel functions is learned by evidence where the user does not choose, from up to so many rows: it takes
 # dozens of searches, and hardly changes with more.
 _ROWS_FOR_WIDTH = 500
-COLUMNS = "columns"
-KERNELS = ("rbf", "linear", "poly", "laplacian", COLUMNS)
-_WITHOUT_GAMMA = ("linear", COLUMNS)
+AUTO, ROWS, COLUMNS, BOTH = "auto", "rbf", "columns", "both"
+KERNELS = (AUTO, ROWS, "linear", "poly", "laplacian", COLUMNS, BOTH)
+LIKELIHOODS = ("gaussian", "outliers", "student-t", "poisson")
+_WITHOUT_GAMMA = ("linear", COLUMNS, BOTH)
+_WIDTHS_BESIDE_COLUMNS = (1.0, 0.5, 0.25)
 # The solver that widths are learned with.
 _OF_WIDTH = "sequential"
 _GAMMAS = ("scale", "auto", "evidence", "ard")
+# Where more of the training rows than this have a twin among them, a row that equals one need not be one.
+_ALIKE = 0.2
 # With fewer rows than this, all are needed to learn from.
 _FEWEST_TO_SPLIT = 20
 
@@ -47,7 +53,10 @@ class Options:
     task : {"regression", "classification"}, optional
         By default, what the target suggests.
     kernel : str
-        A kernel by name, or ``"columns"`` for a sparse linear model of the columns.
+        A kernel by name, ``"columns"`` for a sparse linear model of the columns, ``"both"`` for the columns and
+        Gaussian functions on the rows together, or ``"auto"``: what suits the rows best of these.
+    likelihood : {"gaussian", "outliers", "student-t", "poisson"}
+        Of the noise (regression).
     gamma : str or float, optional
         Kernel parameter; by default it is learned by evidence.
     noise_variance : float, optional
@@ -58,12 +67,14 @@ class Options:
         Part of the rows to hold back.
     seed : int
         Of the shuffle that chooses them.
-    drop, categorical : tuple of str
-        Columns to leave out, and columns of numbers that are names of categories.
+    drop, categorical, use : tuple of str
+        Columns to leave out, columns of numbers that are names of categories, and columns to take although they look
+        like names of the rows.
     """
 
     task: str | None = None
-    kernel: str = "rbf"
+    kernel: str = AUTO
+    likelihood: str = "gaussian"
     gamma: str | float | None = None
     noise_variance: float | None = None
     solver: str = "sequential"
@@ -71,11 +82,13 @@ class Options:
     seed: int = 0
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
+    use: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise where an option makes no sense, before anything is read."""
         _choose("--kernel", self.kernel, KERNELS)
         _choose("--solver", self.solver, tuple(SOLVERS))
+        _choose("--likelihood", self.likelihood, LIKELIHOODS)
         if self.task is not None:
             _choose("--task", self.task, TASKS)
         if not 0.0 <= self.test <= 0.9:
@@ -108,6 +121,10 @@ class Study:
         What was left out or made up.
     seconds : float
         How long the fit took.
+    choice : Choice or None
+        What else was tried.
+    same : bool
+        Whether the table is that of the training, so that ``train`` are all its training rows.
     """
 
     model: TableModel
@@ -118,16 +135,28 @@ class Study:
     test: Index
     notes: list[str]
     seconds: float
+    choice: Choice | None = None
+    same: bool = True
 
     @property
     def linear(self) -> bool:
-        """Whether the functions are columns."""
-        return isinstance(self.model.estimator, SparseBayesRegressor | SparseBayesClassifier)
+        """Whether the functions are columns, and nothing else."""
+        return self.model.functions == COLUMNS
 
     @property
     def candidates(self) -> tuple[int, str]:
         """How many functions there were to choose from, and what they are."""
+        if self.model.functions == BOTH:
+            return self.X.shape[1] + len(self.train), "inputs and training rows"
         return (self.X.shape[1], "inputs") if self.linear else (len(self.train), "training rows")
+
+
+class Interrupted(KeyboardInterrupt):
+    """``Ctrl-C`` during :func:`learn`: what was found until then is its ``study``."""
+
+    def __init__(self, study: Study) -> None:
+        super().__init__("interrupted; the study so far is in the attribute study")
+        self.study = study
 
 
 def learn(
@@ -150,26 +179,38 @@ def learn(
     options.check()
     table = as_table(data)
     whole = read_target(table, target, options.task)
+    check_target(table, whole)
     _check_names(table, options, whole.name)
     train, test = _split(whole, options)
     encoder, notes = learn_encoder(
-        table, whole.rows[train], leave_out={whole.name, *options.drop}, categorical=options.categorical
+        table,
+        whole.rows[train],
+        leave_out={whole.name, *options.drop},
+        categorical=options.categorical,
+        use=(*options.use, *options.categorical),
     )
+    notes = [*table.notes, *notes]
+    if table.meaning(whole.name).removed:
+        notes.append(f"{whole.name!r}: read as numbers, without {list_names(list(table.meaning(whole.name).removed))}")
     if len(whole.rows) < table.n_rows:
         notes.insert(0, f"{table.n_rows - len(whole.rows)} rows left out: they have no {whole.name!r}")
     rows = table.take(whole.rows)
     X = encoder.encode(rows).X
-    estimator = _estimator(whole.task, options)
     began = time.perf_counter()
-    notes += _fit(estimator, X[train], whole.values[train], options, observe)
+    fitted = _Fits(whole.task, options, X[train], whole.values[train], observe).fit()
     seconds = time.perf_counter() - began
     fraction = options.test if len(test) else 0.0
-    model = TableModel(estimator, encoder, whole.name, Split(fraction, options.seed, table.fingerprint))
-    return Study(model, rows, whole, X, train, test, notes, seconds)
+    seen = np.sort(row_checksums(X[train], whole.values[train]))
+    split = Split(fraction, options.seed, table.fingerprint, seen)
+    model = TableModel(fitted.estimator, encoder, whole.name, split)
+    study = Study(model, rows, whole, X, train, test, notes + fitted.notes, seconds, fitted.choice)
+    if fitted.interrupted:
+        raise Interrupted(study)
+    return study
 
 
 def reopen(model: TableModel, data: Any) -> Study:
-    """Put a model and a table together again; rows of another table than that of the training are all test rows."""
+    """Put a model and a table together again; of another table, the rows that it did not learn from are test rows."""
     table = as_table(data)
     task = CLASSIFICATION if model.classifies else "regression"
     target = read_target(table, model.target, task)
@@ -177,9 +218,26 @@ def reopen(model: TableModel, data: Any) -> Study:
     X = model.encoder.encode(rows).X
     same = table.fingerprint == model.split.fingerprint
     options = Options(test=model.split.fraction, seed=model.split.seed)
-    train, test = _split(target, options) if same else (np.empty(0, dtype=np.intp), np.arange(len(target.rows)))
-    notes = [] if same else ["the table is not the one that the model was learned from: all its rows are test rows"]
-    return Study(model, rows, target, X, train, test, notes, float("nan"))
+    if same:
+        train, test, notes = *_split(target, options), []
+    else:
+        train, test, notes = _seen_before(model, X, target)
+    return Study(model, rows, target, X, train, test, notes, float("nan"), same=same)
+
+
+def _seen_before(model: TableModel, X: Array, target: Target) -> tuple[Index, Index, list[str]]:
+    """Rows of another table: those that the model learned from are no test of it."""
+    everything, nothing = np.arange(len(target.rows)), np.empty(0, dtype=np.intp)
+    known = np.isin(row_checksums(X, target.values), model.split.rows)
+    first = "the table is not the one that the model was learned from"
+    if not np.any(known):
+        return nothing, everything, [f"{first}: all its rows are test rows"]
+    counts = np.unique(model.split.rows, return_counts=True)[1]
+    if float(np.sum(counts[counts > 1])) > _ALIKE * len(model.split.rows):
+        note = f"{int(known.sum())} rows equal rows that it learned from, as many of those equal one another: they stay"
+        return nothing, everything, [f"{first}: all its rows are test rows", note]
+    note = f"{int(known.sum())} of its {len(known)} rows are rows that the model learned from, and no test of it"
+    return np.flatnonzero(known), np.flatnonzero(~known), [f"{first}, but {note}"]
 
 
 def _split(target: Target, options: Options) -> tuple[Index, Index]:
@@ -199,55 +257,140 @@ def _shuffled(y: NDArray[Any], n_second: int, seed: int, classifies: bool) -> tu
 
 
 def _check_names(table: Table, options: Options, target: str) -> None:
-    for option, names in (("--drop", options.drop), ("--categorical", options.categorical)):
+    for option, names in (("--drop", options.drop), ("--categorical", options.categorical), ("--use", options.use)):
         absent = [name for name in names if name not in table.names]
         if absent:
-            raise ValueError(f"{option} {list_names(absent)}: {table.path} has the columns {list_names(table.names)}")
+            raise ValueError(
+                f"{option} {list_names(absent)}: {table.path} has the columns {list_names(table.names)}"
+                f"{did_you_mean(absent, table.names)}"
+            )
         if target in names:
             raise ValueError(f"{option} {target!r} is the target")
 
 
-def _estimator(task: str, options: Options) -> Any:
-    gamma = "scale" if options.gamma is None else options.gamma
-    if task == CLASSIFICATION:
-        if options.noise_variance is not None:
-            raise ValueError("--noise-variance has no meaning in classification; leave it out")
-        return SparseBayesClassifier() if options.kernel == COLUMNS else RVC(options.kernel, gamma=gamma)
-    noise = options.noise_variance
-    if options.kernel == COLUMNS:
-        return SparseBayesRegressor(noise_variance=noise)
-    return RVR(options.kernel, gamma=gamma, noise_variance=noise)
+@dataclass
+class _Fits:
+    """The fits of one study: the width of the functions, what suits the rows, and the model that is kept."""
 
+    task: str
+    options: Options
+    X: Array
+    y: NDArray[Any]
+    observe: Callable[..., bool | None] | None
 
-def _fit(
-    estimator: Any, X: Array, y: NDArray[Any], options: Options, observe: Callable[..., bool | None] | None
-) -> list[str]:
-    """Fit the estimator, its width by evidence where the user does not choose; what there is to say about that."""
-    notes: list[str] = []
-    if options.gamma is None and options.kernel not in _WITHOUT_GAMMA:
-        if len(y) <= _ROWS_FOR_WIDTH and options.solver == _OF_WIDTH:
-            estimator.set_params(gamma="evidence")
+    def __post_init__(self) -> None:
+        self.notes: list[str] = []
+        self.choice: Choice | None = None
+        self.interrupted = False
+        self.estimator: Any = None
+
+    def fit(self) -> _Fits:
+        """Fit what the options ask for; an interrupt leaves the best so far."""
+        options, kernel = self.options, self.options.kernel
+        if kernel == AUTO and options.gamma is not None:
+            kernel = ROWS
+        try:
+            if kernel == AUTO:
+                self._choose_and_fit()
+            elif kernel == BOTH:
+                self._fit(self._make(BOTH, self._width_beside_columns(self._width())))
+            elif kernel not in _WITHOUT_GAMMA and options.gamma is None:
+                self._fit_with_width(kernel)
+            else:
+                self._fit(self._make(kernel))
+        except KeyboardInterrupt:
+            if self.estimator is None:
+                raise
+            self.interrupted = True
+        return self
+
+    def _choose_and_fit(self) -> None:
+        """Functions on the rows, the columns, or both together."""
+        self._fit_with_width(ROWS)
+        rows = self.estimator
+        made = {ROWS: rows if isinstance(rows.kernel, RBF) else self._make(ROWS, rows.kernel_)}
+        made[COLUMNS] = self._make(COLUMNS)
+        several = self.task == CLASSIFICATION and len(np.unique(self.y)) > 2
+        if not several:  # each class has functions of its own: both together take too long
+            made[BOTH] = self._make(BOTH, self._width_beside_columns(made[ROWS].kernel))
+            search = partial(_search, solver=self.options.solver, observe=self.observe)
+            self.choice = by_folds(made, self.X, self.y, self.options.seed, search)
+        if self.choice is None:
+            columns = self._fit(self._make(COLUMNS), keep=False)
+            scores = {ROWS: rows.log_marginal_likelihood_, COLUMNS: columns.log_marginal_likelihood_}
+            self.choice = Choice(max(scores, key=lambda name: scores[name]), scores, "evidence")
+        if self.choice.kept != ROWS:
+            self._fit(made[self.choice.kept])
+        self.notes.append(self.choice.in_words())
+
+    def _fit_with_width(self, kernel: str) -> None:
+        """Functions on the rows, their width by evidence."""
+        if len(self.y) <= _ROWS_FOR_WIDTH and self.options.solver == _OF_WIDTH:
+            self._fit(self._make(kernel).set_params(gamma="evidence"))
         else:
-            some = np.arange(len(y))
-            if len(y) > _ROWS_FOR_WIDTH:
-                _, some = _shuffled(y, _ROWS_FOR_WIDTH, options.seed, is_classifier(estimator))
-                notes.append(f"the width was learned from {_ROWS_FOR_WIDTH} of the {len(y)} training rows")
-            first: Any = clone(estimator)
-            first.set_params(gamma="evidence")
-            _search(first, X[some], y[some], _OF_WIDTH, observe)
-            estimator.set_params(kernel=first.kernel_)
-    _search(estimator, X, y, options.solver, observe)
-    return notes
+            self._fit(self._make(kernel, self._width(kernel)))
+
+    def _width(self, kernel: str = ROWS) -> Any:
+        """The kernel with its width by evidence, from not too many rows."""
+        some = np.arange(len(self.y))
+        if len(self.y) > _ROWS_FOR_WIDTH:
+            _, some = _shuffled(self.y, _ROWS_FOR_WIDTH, self.options.seed, self.task == CLASSIFICATION)
+            self.notes.append(f"the width was learned from {_ROWS_FOR_WIDTH} of the {len(self.y)} training rows")
+        first = self._make(kernel).set_params(gamma="evidence")
+        _search(first, self.X[some], self.y[some], _OF_WIDTH, self.observe)
+        return first.kernel_
+
+    def _width_beside_columns(self, alone: Any) -> Any:
+        """The kernel whose width has the most evidence beside the columns, which take over what is straight."""
+        some = np.arange(len(self.y))
+        if len(self.y) > _ROWS_FOR_WIDTH:
+            _, some = _shuffled(self.y, _ROWS_FOR_WIDTH, self.options.seed, self.task == CLASSIFICATION)
+        usual = float(np.sqrt(self.X.shape[1]))  # of standardised inputs, as gamma="scale" has it
+        tried = [alone, *(RBF(factor * usual) for factor in _WIDTHS_BESIDE_COLUMNS)]
+        found = []
+        for kernel in tried:
+            model = self._make(BOTH, kernel)
+            _search(model, self.X[some], self.y[some], self.options.solver, self.observe)
+            found.append(model.log_marginal_likelihood_)
+        return tried[int(np.argmax(found))]
+
+    def _make(self, kernel: str, width: Any = None) -> Any:
+        """An unfitted estimator; ``width`` is a kernel whose width is known."""
+        options = self.options
+        gamma = "scale" if options.gamma is None else options.gamma
+        if self.task == CLASSIFICATION:
+            if options.noise_variance is not None:
+                raise ValueError("--noise-variance has no meaning in classification; leave it out")
+            if options.likelihood != "gaussian":
+                raise ValueError(f"--likelihood {options.likelihood} has no meaning in classification; leave it out")
+            if kernel in (COLUMNS, BOTH):
+                return SparseBayesClassifier(Linear() + width if kernel == BOTH else None)
+            return RVC(kernel if width is None else width, gamma=gamma)
+        noise: dict[str, Any] = {"noise_variance": options.noise_variance, "likelihood": options.likelihood}
+        if kernel in (COLUMNS, BOTH):
+            return SparseBayesRegressor(Linear() + width if kernel == BOTH else None, **noise)
+        return RVR(kernel if width is None else width, gamma=gamma, **noise)
+
+    def _fit(self, estimator: Any, *, keep: bool = True) -> Any:
+        """Fit an estimator and keep it, also where it was interrupted."""
+        try:
+            _search(estimator, self.X, self.y, self.options.solver, self.observe)
+        finally:
+            if keep and "relevance_" in vars(estimator):
+                self.estimator = estimator
+        return estimator
 
 
 def _search(estimator: Any, X: Array, y: NDArray[Any], solver: str, observe: Callable[..., bool | None] | None) -> None:
     chosen: Solver = SOLVERS[solver]()
     chosen.callback = observe
     estimator.set_params(solver=chosen)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the summary says how the search ended
-        estimator.fit(X, y)
-    estimator.set_params(solver=solver)  # a callback is not data and cannot be saved
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the summary says how the search ended
+            estimator.fit(X, y)
+    finally:
+        estimator.set_params(solver=solver)  # a callback is not data and cannot be saved
 
 
 def _choose(option: str, value: str, known: tuple[str, ...]) -> None:

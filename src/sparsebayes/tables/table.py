@@ -1,30 +1,22 @@
-"""Tables of numbers and texts: CSV with the standard library alone, Parquet with the extra ``files``."""
+"""Tables of numbers and texts, with one meaning for every column whatever the file was."""
 
 from __future__ import annotations
 
-import csv
+import difflib
 import hashlib
-import io
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.atomic import write_atomically
+from .cells import Meaning, as_days, as_number, as_truth, cleaned, is_missing, meaning_of
 
 Array = NDArray[np.float64]
 
-_PARQUET = (".parquet", ".pq")
-_MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-# pandas stores the labels of rows under such names; they are no data.
-_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _NAMES_SHOWN = 20
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _LARGEST = 1e150  # squares of larger numbers overflow
 
 MAX_COLUMNS = 10_000
@@ -34,16 +26,25 @@ MAX_COLUMNS = 10_000
 class Table:
     """Named columns of equal length, numbers or the texts of cells.
 
+    Truth values and dates are held as texts, as a CSV file has them, so that a column means the same in every file.
+
     Attributes
     ----------
     path : Path
         Where it was read, for messages.
     columns : dict of str to ndarray or list of str
         The columns in their order; a missing number is NaN, a missing text empty.
+    notes : tuple of str
+        What there is to say of the reading.
+    first_row : int
+        What the first row is called: 2 in a file whose first line has the names, as a spreadsheet numbers them.
     """
 
     path: Path
     columns: Mapping[str, Array | list[str]]
+    notes: tuple[str, ...] = ()
+    first_row: int = 1
+    _known: dict[str, Meaning] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def names(self) -> list[str]:
@@ -59,9 +60,9 @@ class Table:
     def fingerprint(self) -> str:
         """Checksum of names and cells, which tells whether two tables are the same."""
         digest = hashlib.sha256()
-        for name, cells in self.columns.items():
+        for name in self.columns:
             numbers = self.parse(name)
-            content = "\0".join(map(str, cells)).encode() if numbers is None else numbers.tobytes()
+            content = "\0".join(self.texts(name)).encode() if numbers is None else numbers.tobytes()
             digest.update(b"%d %d " % (len(name.encode()), len(content)) + name.encode() + content)
         return digest.hexdigest()
 
@@ -73,26 +74,87 @@ class Table:
                 name: cells[np.asarray(rows)] if isinstance(cells, np.ndarray) else [cells[k] for k in rows]
                 for name, cells in self.columns.items()
             },
+            self.notes,
+            self.first_row,
+            self._known,  # what a column is, all rows have decided
         )
+
+    def meaning(self, name: str) -> Meaning:
+        """Return what a column is."""
+        if name not in self._known:
+            cells = self.columns[name]
+            self._known[name] = Meaning("number") if isinstance(cells, np.ndarray) else meaning_of(cells)
+        return self._known[name]
 
     def parse(self, name: str) -> Array | None:
         """Return a column as numbers, NaN where one is missing; None if a cell is not a number."""
+        meaning = self.meaning(name)
+        return self.read_numbers(name, meaning.removed, meaning.decimal) if meaning.kind == "number" else None
+
+    def read_numbers(self, name: str, removed: Sequence[str] = (), decimal: str = ".") -> Array:
+        """Return a column as numbers, NaN where one is missing; ValueError where a cell is none.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        removed, decimal : sequence of str, str
+            Signs to take out of texts, and what stands before their decimals.
+        """
         cells = self.columns[name]
         if isinstance(cells, np.ndarray):
             return cells
         values = np.empty(len(cells))
         for row, cell in enumerate(cells):
-            number = as_number(cell)
+            number = as_number(cleaned(cell, removed, decimal) if removed or decimal != "." else cell)
             if number is None:
-                return None
+                truth = as_truth(cell)  # as numbers, truth values are 1 and 0
+                if truth is None:
+                    raise ValueError(
+                        f"{self.path}: column {name!r} is not numeric: {shortened(cell)} in data row {row + 1}"
+                    )
+                number = float(truth == "True")
             values[row] = number
         return values
 
-    def texts(self, name: str) -> list[str]:
-        """Return a column as texts, empty where a value is missing; whole numbers have no decimals."""
+    def days(self, name: str, day_first: bool) -> Array:
+        """Return a column of dates as days since 1970-01-01, NaN where one is missing; ValueError where one is none."""
         cells = self.columns[name]
+        numbers = isinstance(cells, np.ndarray)
+        values = np.empty(len(cells))
+        for row, cell in enumerate(self.texts(name) if numbers else cells):
+            found = as_days(cell, day_first)
+            if found is None:
+                raise ValueError(
+                    f"{self.path}: column {name!r} has {shortened(cell)} in data row {row + 1}; expected a date, such "
+                    "as 2024-03-31"
+                )
+            values[row] = found
+        return values
+
+    def texts(self, name: str, kind: str | None = None) -> list[str]:
+        """Return a column as texts, empty where a value is missing.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        kind : {"text", "boolean", "number"}, optional
+            What its cells are; by default what they look like.  Whole numbers have no decimals, truth values are
+            ``True`` and ``False``, and dates are days.
+        """
+        cells, meaning = self.columns[name], self.meaning(name)
+        kind = meaning.kind if kind is None else kind
         if isinstance(cells, np.ndarray):
-            return ["" if np.isnan(v) else str(int(v)) if v == np.round(v) else repr(v) for v in cells.tolist()]
+            texts = [_text_of(value) for value in cells.tolist()]
+            return [as_truth(text) or text for text in texts] if kind == "boolean" else texts
+        if kind == "boolean":
+            return [cell.strip() if (truth := as_truth(cell)) is None else truth for cell in cells]
+        if kind == "number":
+            numbers = (as_number(cleaned(cell, meaning.removed, meaning.decimal)) for cell in cells)
+            return [c.strip() if value is None else _text_of(value) for c, value in zip(cells, numbers, strict=True)]
+        if kind == "date":
+            return [_text_of(value) for value in self.days(name, meaning.day_first).tolist()]
         return ["" if is_missing(cell) else cell.strip() for cell in cells]
 
     def first_text(self, name: str) -> tuple[int, str]:
@@ -101,10 +163,11 @@ class Table:
 
     def numbers(self, name: str) -> Array:
         """Return a column of numbers, NaN where one is missing; ValueError names what is wrong with it."""
-        values = self.parse(name)
-        if values is None:
-            row, cell = self.first_text(name)
-            raise ValueError(f"{self.path}: column {name!r} is not numeric: {shortened(cell)} in data row {row + 1}")
+        meaning = self.meaning(name)
+        return self.checked(name, self.read_numbers(name, meaning.removed, meaning.decimal))
+
+    def checked(self, name: str, values: Array) -> Array:
+        """Return the numbers of a column; ValueError where one is infinite or far too large."""
         infinite = np.flatnonzero(np.isinf(values))
         if len(infinite):
             raise ValueError(f"{self.path}: column {name!r} has an infinite value in data row {infinite[0] + 1}")
@@ -131,64 +194,28 @@ def as_table(data: Any, name: str = "the table") -> Table:
         values = np.asarray(data[key])
         if values.ndim != 1:
             raise ValueError(f"{name}: column {str(key)!r} has shape {values.shape}; expected one value for each row")
-        if values.dtype.kind in "biuf":
-            columns[str(key)] = values.astype(np.float64)
-        else:
-            columns[str(key)] = ["" if _is_null(cell) else str(cell) for cell in values.tolist()]
+        columns[str(key)] = as_cells(values)
     lengths = {len(values) for values in columns.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise ValueError(f"{name} has columns of {sorted(lengths)} rows; expected one number of rows, at least 1")
     return Table(Path(name), columns)
 
 
-def read_table(path: Path) -> Table:
-    """Read a table, Parquet by its suffix and else CSV with a header.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
-    names, columns = _read_parquet(path) if path.suffix.lower() in _PARQUET else _read_csv(path)
-    names, columns = _without_row_numbers(path, names, columns)
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if twice:
-        raise ValueError(f"{path}: the column name {list_names(twice)} occurs more than once; rename the columns")
-    if not columns or len(columns[0]) == 0:
-        raise ValueError(f"{path} has a header but no rows")
-    return Table(path, dict(zip(names, columns, strict=True)))
-
-
-def check_output(path: Path) -> None:
-    """Raise where a table cannot be written under this name, before any work is done for it."""
-    if path.suffix.lower() not in (".csv", *_PARQUET):
-        raise ValueError(f"{path}: the name of a table to write must end in .csv or .parquet")
-    if path.suffix.lower() in _PARQUET:
-        _pyarrow()
-
-
-def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns of numbers or texts, to the last digit and atomically; CSV or Parquet by the suffix.
-
-    Parameters
-    ----------
-    path : Path
-        The file; replaced if it exists.
-    columns : dict of str to ndarray
-        Columns of equal length.
-    """
-    check_output(path)
-    if path.suffix.lower() in _PARQUET:
-        pyarrow, parquet = _pyarrow()
-        sink = pyarrow.BufferOutputStream()
-        parquet.write_table(pyarrow.table(dict(columns)), sink)
-        write_atomically(path, sink.getvalue().to_pybytes())
-        return
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
-    write_atomically(path, text.getvalue().encode("utf-8"))
+def as_cells(values: NDArray[Any]) -> Array | list[str]:
+    """Return an array as a column: numbers, or texts as a CSV file would have them."""
+    kind = values.dtype.kind
+    if kind in "iu" or values.dtype == np.float64:
+        return values.astype(np.float64)
+    if kind == "f":  # the shortest text of a short float is the number that was meant
+        return np.array([float(str(value)) for value in values], dtype=np.float64)
+    if kind == "M":
+        return ["" if value is None else str(value) for value in values.astype("datetime64[us]").tolist()]
+    if kind == "m":
+        return np.where(np.isnat(values), np.nan, values.astype("timedelta64[us]").astype(np.float64) / 86400e6)
+    cells = values.tolist()
+    if kind == "O" and all(_is_null(cell) or type(cell) in (int, float) for cell in cells):
+        return np.array([np.nan if _is_null(cell) else float(cell) for cell in cells])
+    return ["" if _is_null(cell) else str(cell) for cell in cells]
 
 
 def list_names(names: list[str]) -> str:
@@ -197,112 +224,14 @@ def list_names(names: list[str]) -> str:
     return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN} more"
 
 
-def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise ValueError(f"{path} is not a text file in UTF-8; expected CSV (or Parquet, named .parquet)")
-    delimiter = _delimiter(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
-    try:
-        for row in filter(None, reader):
-            if not rows:
-                _check_width(path, len(row))
-            elif len(row) != len(rows[0]):
-                raise ValueError(
-                    f"{path}: line {reader.line_num} has {len(row)} cells and the header has {len(rows[0])}; "
-                    f"expected the same number, separated by {_DELIMITERS[delimiter]}"
-                )
-            rows.append(row)
-    except csv.Error as error:
-        raise ValueError(f"{path}: line {reader.line_num} is not CSV: {error}") from error
-    if not rows:
-        raise ValueError(f"{path} is empty; expected a header line and rows of numbers")
-    names = [name.strip() for name in rows[0]]
-    columns = [list(column) for column in zip(*rows[1:], strict=True)]
-    # Where commas do not separate cells they may be the decimal point.
-    return names, columns if delimiter == "," else [_with_points(column) for column in columns]
-
-
-def _delimiter(text: str) -> str:
-    """What separates the names in the header: the candidate that occurs most often outside quotes."""
-    header = re.sub(r'"[^"]*"', "", text.lstrip().partition("\n")[0])
-    return max(_DELIMITERS, key=header.count)
-
-
-def _with_points(cells: list[str]) -> list[str]:
-    return [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell for cell in cells]
-
-
-def _check_width(path: Path, n: int) -> None:
-    if n > MAX_COLUMNS:
-        raise ValueError(
-            f"{path} has {n} columns, and tables may have {MAX_COLUMNS}; choose fewer, or fit a matrix from Python "
-            "with SparseBayesRegressor or SparseBayesClassifier"
-        )
-
-
-def _without_row_numbers(path: Path, names: list[str], columns: list[Any]) -> tuple[list[str], list[Any]]:
-    """Leave out a first column without a name that only numbers the rows, as pandas writes it."""
-    if "" not in names:
-        return names, columns
-    place = names.index("")
-    cells = [as_number(str(cell)) for cell in columns[place]] if columns else []
-    if place == 0 and any(cells == list(range(start, start + len(cells))) for start in (0, 1)):
-        return names[1:], columns[1:]
-    raise ValueError(f"{path}: column {place + 1} has no name; name it, or remove it")
-
-
-def _read_parquet(path: Path) -> tuple[list[str], list[Array | list[str]]]:
-    pyarrow, parquet = _pyarrow()
-    content = pyarrow.BufferReader(path.read_bytes())
-    try:
-        table = parquet.ParquetFile(content).read()
-    except pyarrow.ArrowException as error:
-        raise ValueError(f"{path} is not a Parquet file that can be read: {error}") from error
-    _check_width(path, table.num_columns)
-    names = [name for name in table.column_names if not _PANDAS_INDEX.fullmatch(name)]
-    if not names or table.num_rows == 0:
-        raise ValueError(f"{path} has no rows or no columns")
-    keep = [k for k, name in enumerate(table.column_names) if not _PANDAS_INDEX.fullmatch(name)]
-    return names, [_from_arrow(pyarrow, table.column(k)) for k in keep]
-
-
-def _from_arrow(pyarrow: Any, column: Any) -> Array | list[str]:
-    kinds = pyarrow.types
-    known = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
-    if any(is_kind(column.type) for is_kind in known):
-        return np.array(column.cast(pyarrow.float64(), safe=False).to_numpy(), dtype=np.float64)
-    return ["" if value is None else str(value) for value in column.to_pylist()]
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError('Parquet files need pyarrow: pip install "sparsebayes[files]"; or use CSV') from error
-    return pyarrow, parquet
-
-
-def as_number(cell: str) -> float | None:
-    """Value of a cell, NaN where it is missing, None where it is no number."""
-    if is_missing(cell):
-        return float("nan")
-    try:
-        # Python reads 1_000 as a number; in a table it is more likely a name.
-        return None if "_" in cell else float(cell)
-    except ValueError:
-        return None
-
-
-def is_missing(cell: str) -> bool:
-    """Whether a cell stands for a value that is not there."""
-    return cell.strip().lower() in _MISSING
+def did_you_mean(wrong: Sequence[str], known: Sequence[str]) -> str:
+    """A question for a message: which of the known names was meant; empty where none is near."""
+    folded = {name.casefold().strip(): name for name in reversed(known)}
+    found = []
+    for name in wrong:
+        near = difflib.get_close_matches(name.casefold().strip(), list(folded), n=1, cutoff=0.6)
+        found += [folded[near[0]]] if near else []
+    return f"; did you mean {list_names(found)}?" if found else ""
 
 
 def shortened(text: str) -> str:
@@ -310,5 +239,13 @@ def shortened(text: str) -> str:
     return repr(text if len(text) <= 40 else f"{text[:37]}...")
 
 
+def _text_of(value: float) -> str:
+    if np.isnan(value):
+        return ""
+    return str(int(value)) if np.isfinite(value) and value == np.round(value) else repr(value)
+
+
 def _is_null(cell: Any) -> bool:
-    return cell is None or cell != cell or str(cell) == "<NA>"
+    if cell is None or str(cell) in ("<NA>", "NaT"):
+        return True
+    return bool(cell != cell) if isinstance(cell, float) else False

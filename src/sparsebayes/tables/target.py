@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .encoder import MAX_LEVELS
-from .table import Table, list_names, shortened
+from .table import Table, did_you_mean, list_names, shortened
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 TASKS = (REGRESSION, CLASSIFICATION)
 
 # Whole numbers with no more values than this may be codes of classes; the user is told how to say so.
 _FEW = 10
+# Counts that are larger on average are as good as Gaussian.
+_LARGEST_MEAN_COUNT = 100.0
+_COUNTS = "if they are counts, --likelihood poisson takes them as such"
 
 
 @dataclass(frozen=True)
@@ -57,15 +60,21 @@ def read_target(table: Table, name: str | None, task: str | None = None) -> Targ
     """
     if name is None or name not in table.names:
         what = "no --target is given" if name is None else f"--target {name!r} is not a column"
-        raise ValueError(f"{what}; the columns of {table.path} are {list_names(table.names)}")
-    numbers = table.parse(name)
+        near = did_you_mean([name], table.names) if name is not None else ""
+        raise ValueError(f"{what}; the columns of {table.path} are {list_names(table.names)}{near}")
+    numbers, kind = table.parse(name), table.meaning(name).kind
+    if kind == "date":
+        raise ValueError(
+            f"{table.path}: the target {name!r} is a column of dates, which is neither a number nor a class; make it a "
+            "number, such as the days since a start"
+        )
     if task == REGRESSION and numbers is None:
         row, cell = table.first_text(name)
         raise ValueError(
             f"{table.path}: the target {name!r} is not numeric ({shortened(cell)} in data row {row + 1}), so it cannot "
             "be a regression; leave out --task, or use --task classification"
         )
-    chosen, reason = (task, "as asked") if task is not None else _decide(numbers)
+    chosen, reason = (task, "as asked") if task is not None else _decide(numbers, kind)
     if chosen == REGRESSION:
         values = table.numbers(name)
         rows = np.flatnonzero(~np.isnan(values))
@@ -74,31 +83,50 @@ def read_target(table: Table, name: str | None, task: str | None = None) -> Targ
         rows = np.flatnonzero(values != "")
     if len(rows) == 0:
         raise ValueError(f"{table.path}: the target {name!r} has no values")
-    target = Target(name, chosen, reason, values[rows], rows)
-    if chosen == CLASSIFICATION:
+    return Target(name, chosen, reason, values[rows], rows)
+
+
+def check_target(table: Table, target: Target) -> None:
+    """Raise where nothing can be learned: a single row, one value only, or a class of one row."""
+    if len(target.rows) < 2:
+        raise ValueError(
+            f"{table.path} has a single row with a {target.name!r}, and nothing can be learned from one; add rows"
+        )
+    if target.task == CLASSIFICATION:
         _check_classes(table, target)
-    return target
+    elif np.all(target.values == target.values[0]):
+        raise ValueError(
+            f"{table.path}: the target {target.name!r} is {target.values[0]:.6g} in every row, so there is nothing to "
+            "learn; choose another with --target"
+        )
 
 
-def _decide(numbers: NDArray[np.float64] | None) -> tuple[str, str]:
+def _decide(numbers: NDArray[np.float64] | None, kind: str) -> tuple[str, str]:
     if numbers is None:
-        return CLASSIFICATION, "its values are texts"
+        return CLASSIFICATION, "its values are true and false" if kind == "boolean" else "its values are texts"
     present = numbers[np.isfinite(numbers)]
     n_values = len(np.unique(present))
     if n_values == 2:
         return CLASSIFICATION, "it has two values"
-    if n_values <= _FEW and np.array_equal(present, np.round(present)):
+    whole = np.array_equal(present, np.round(present))
+    if n_values <= _FEW and whole:
         return (
             REGRESSION,
-            f"its values are numbers, {n_values} different ones; if they name classes, say --task classification",
+            f"its values are numbers, {n_values} different ones; if they name classes, say --task classification"
+            + (f"; {_COUNTS}" if np.all(present >= 0.0) else ""),
         )
+    if whole and np.all(present >= 0.0) and np.mean(present) < _LARGEST_MEAN_COUNT:
+        return REGRESSION, f"its values are numbers; {_COUNTS}"
     return REGRESSION, "its values are numbers"
 
 
 def _check_classes(table: Table, target: Target) -> None:
     classes, counts = np.unique(target.values, return_counts=True)
     if len(classes) < 2:
-        raise ValueError(f"{table.path}: the target {target.name!r} has one class only, {shortened(str(classes[0]))}")
+        raise ValueError(
+            f"{table.path}: the target {target.name!r} has one class only, {shortened(str(classes[0]))}; choose "
+            "another with --target"
+        )
     if len(classes) > MAX_LEVELS:
         raise ValueError(
             f"{table.path}: the target {target.name!r} has {len(classes)} different values, and there may be "
@@ -109,5 +137,5 @@ def _check_classes(table: Table, target: Target) -> None:
         lonely = [str(name) for name in classes[counts < 2]]
         raise ValueError(
             f"{table.path}: the target {target.name!r} has classes with a single row ({list_names(lonely)}); "
-            "a class needs at least 2 rows"
+            "a class needs at least 2 rows: add some, put classes together, or take the row out"
         )

@@ -24,14 +24,15 @@ def command(
     name: Annotated[str, typer.Option("--name", help="What the names in the C file start with.")] = "model",
     table: Annotated[str, typer.Option("--table", help="Table that the SQL query reads.")] = "data",
 ) -> None:
-    """Write a model in another language: it takes the table's own units and predicts as 'predict' does.
+    """Write a model in another language: it takes the table as it is and predicts as 'predict' does.
 
     \b
     Examples:
       sparsebayes export houses.model --format c --name houses --out houses.c
       sparsebayes export houses.model --format sql --table new_houses --out houses.sql
 
-    A column of categories becomes an input of zeros and ones for each of its levels.
+    Gaps, categories and dates are encoded inside: the SQL query reads the table's own columns, ONNX has an input for
+    each column, and C a struct with a member for each. The query runs in SQLite (3.35 or later), PostgreSQL and DuckDB.
     """
     from sparsebayes.cli.exporting import export_file
 

@@ -9,7 +9,9 @@ import typer
 
 
 def command(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Table to learn from: CSV with a header, or Parquet.")],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Table to learn from: CSV, Parquet, Feather or Excel, .gz or .zip.")
+    ],
     target: Annotated[str | None, typer.Option("--target", "-t", help="Column to predict.", show_default=False)] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Model file to write; by default DATA's name with .model.")
@@ -22,8 +24,16 @@ def command(
         str | None, typer.Option("--task", help="regression or classification; by default what the target suggests.")
     ] = None,
     kernel: Annotated[
-        str, typer.Option("--kernel", help="rbf, laplacian, poly, linear, or columns: a sparse linear model.")
-    ] = "rbf",
+        str,
+        typer.Option(
+            "--kernel",
+            help="rbf, laplacian, poly or linear: functions on the rows; columns: a sparse linear model; both; "
+            "auto: the best of rbf, columns and both.",
+        ),
+    ] = "auto",
+    likelihood: Annotated[
+        str, typer.Option("--likelihood", help="Of the noise: gaussian, outliers, student-t, or poisson for counts.")
+    ] = "gaussian",
     gamma: Annotated[
         str | None,
         typer.Option("--gamma", help="Kernel parameter as in scikit-learn; by default it is learned by evidence."),
@@ -43,6 +53,16 @@ def command(
         list[str] | None,
         typer.Option("--categorical", help="Column of numbers that name categories; may be given again."),
     ] = None,
+    use: Annotated[
+        list[str] | None,
+        typer.Option("--use", help="Column to take although it looks like names of the rows; may be given again."),
+    ] = None,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Compare with a random forest and support vectors as well.")
+    ] = False,
+    cv: Annotated[
+        int, typer.Option("--cv", help="Also test on all rows, each left out once in so many folds.", min=0)
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Learn a model from a table, test it on rows held back, and write the model and a report.
@@ -52,11 +72,13 @@ def command(
       sparsebayes fit houses.csv --target price
       sparsebayes fit patients.parquet -t outcome --drop id --out triage.model
       sparsebayes fit genes.csv -t level --kernel columns --test 0
+      sparsebayes fit visits.csv -t count --likelihood poisson --cv 5
       sparsebayes fit wine.csv -t quality --task classification --json
 
     The width of the functions and the noise are learned from the data: there is nothing to tune. Numbers are
-    standardised, texts become an indicator for each category, and missing numbers the median. A target of texts, or of
-    two values, is a classification. The model that is saved is the one that was tested.
+    standardised, texts become an indicator for each category, dates a number of days and the time of the year, and
+    missing numbers the median. A target of texts, or of two values, is a classification. The model that is saved is the
+    one that was tested; the verdict comes first, and exit status 3 means that it is not good.
     """
     from sparsebayes.cli.work import fit_table
     from sparsebayes.tables.learning import Options
@@ -64,6 +86,7 @@ def command(
     options = Options(
         task=task,
         kernel=kernel,
+        likelihood=likelihood,
         gamma=_gamma(gamma),
         noise_variance=noise_variance,
         solver=solver,
@@ -71,10 +94,13 @@ def command(
         seed=seed,
         drop=tuple(drop or ()),
         categorical=tuple(categorical or ()),
+        use=tuple(use or ()),
     )
     model = Path(f"{data.stem}.model") if out is None else out
     page = model.parent / f"{model.stem}.html" if report is None else report
-    fit_table(data, target, options, model=model, page=None if no_report else page, as_json=as_json)
+    fit_table(
+        data, target, options, model=model, page=None if no_report else page, as_json=as_json, baseline=baseline, cv=cv
+    )
 
 
 def _gamma(text: str | None) -> str | float | None:

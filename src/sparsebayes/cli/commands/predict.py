@@ -13,7 +13,16 @@ def command(
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="Table with the model's input columns; others are ignored.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Table to write, .csv or .parquet.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Table to write, .csv or .parquet; CSV on standard output by default."),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep", help="Column of DATA to pass on, such as an id; may be given again.", show_default=False
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")] = False,
 ) -> None:
     """Predict the rows of a table, in their order.
@@ -22,9 +31,11 @@ def command(
     Examples:
       sparsebayes predict houses.model new.csv --out prices.csv
       sparsebayes predict triage.model today.parquet --out today-triage.parquet
+      sparsebayes predict houses.model new.csv --keep id | head
 
-    Columns written: mean and std of a new observation; of classes, the class and the probability of each.
+    Columns written: mean and std of a new observation, and lower and upper, between which 95 % should fall; of classes,
+    the class and the probability of each.
     """
     from sparsebayes.cli.work import predict_table
 
-    predict_table(model, data, out=out, as_json=as_json)
+    predict_table(model, data, out=out, keep=keep or [], as_json=as_json)

@@ -1,0 +1,118 @@
+"""Which functions suit a table: kernels on its rows, its columns, or both together; the data decide."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, StratifiedKFold
+
+Array = NDArray[np.float64]
+
+# Rows on which the candidates are compared: enough to tell them apart.
+_ROWS = 400
+_FOLDS = 5
+_SMALLEST = 1e-15
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was tried, and how well each did.
+
+    Attributes
+    ----------
+    kept : str
+        The candidate that is kept.
+    scores : dict of str to float
+        Of each candidate; larger is better.
+    measure : {"folds", "evidence"}
+        What the scores are: mean log density of rows left out, or log evidence.
+    n_folds : int
+        Number of folds.
+    """
+
+    kept: str
+    scores: dict[str, float]
+    measure: str
+    n_folds: int = 0
+
+    def in_words(self) -> str:
+        """A sentence for the notes."""
+        what = (
+            f"mean log density of rows left out in {self.n_folds} folds" if self.measure == "folds" else "log evidence"
+        )
+        others = ", ".join(f"{NAMES[name]} {score:.4g}" for name, score in self.scores.items() if name != self.kept)
+        simple = self.measure == "folds" and self.scores[self.kept] < max(self.scores.values())
+        why = ", the simplest within one standard error of the best" if simple else ""
+        return f"{NAMES[self.kept]} kept: {what} {self.scores[self.kept]:.4g} ({others}){why}"
+
+
+NAMES = {"rbf": "functions on the rows (rbf)", "columns": "the columns themselves (columns)", "both": "both together"}
+
+SIMPLEST_FIRST = ("columns", "rbf", "both")
+
+
+def by_folds(
+    candidates: dict[str, Any], X: Array, y: NDArray[Any], seed: int, fit: Callable[[Any, Array, NDArray[Any]], None]
+) -> Choice | None:
+    """Compare candidates by the log density they give to rows that they have not seen; simpler ones win ties.
+
+    Parameters
+    ----------
+    candidates : dict of str to estimator
+        Unfitted, of one task.
+    X, y : ndarray
+        Training rows.
+    seed : int
+        Of the shuffle.
+    fit : callable
+        Fits an estimator to rows.
+
+    Returns
+    -------
+    Choice or None
+        None where a class has too few rows to be on both sides of a fold.
+    """
+    classifies = is_classifier(next(iter(candidates.values())))
+    rows = np.random.default_rng(seed).permutation(len(y))[:_ROWS]
+    X, y = X[rows], y[rows]
+    n = min(_FOLDS, len(y), int(np.unique(y, return_counts=True)[1].min()) if classifies else len(y))
+    if n < 2:
+        return None
+    splitter = (StratifiedKFold if classifies else KFold)(n, shuffle=True, random_state=seed)
+    folds = list(splitter.split(X, y))
+    found = {
+        name: np.concatenate([_densities(est, X, y, *fold, fit) for fold in folds]) for name, est in candidates.items()
+    }
+    scores = {name: float(densities.mean()) for name, densities in found.items()}
+    best = max(scores, key=lambda name: scores[name])
+    # A simpler candidate that is within one standard error of the best is kept.
+    kept = next(name for name in SIMPLEST_FIRST if name in found and _is_near(found[best] - found[name]))
+    return Choice(kept, scores, "folds", n)
+
+
+def _is_near(behind: Array) -> bool:
+    return float(behind.mean()) <= float(behind.std()) / np.sqrt(len(behind))
+
+
+def _densities(est: Any, X: Array, y: NDArray[Any], train: Any, test: Any, fit: Callable[..., None]) -> Array:
+    """Log density, or log probability, of every row of a fold."""
+    model: Any = clone(est)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the fit that is kept says how it ended
+        fit(model, X[train], y[train])
+    if is_classifier(model):
+        p = model.predict_proba(X[test])
+        return np.log(np.maximum(np.sum(np.where(y[test][:, None] == model.classes_, p, 0.0), axis=1), _SMALLEST))
+    mean, std = model.predict(X[test], return_std=True)
+    if model.likelihood == "poisson":  # up to what all candidates share, log t!
+        rate = np.maximum(mean, _SMALLEST)
+        return xlogy(y[test], rate) - rate
+    return -0.5 * np.log(2.0 * np.pi * std**2) - 0.5 * ((y[test] - mean) / std) ** 2

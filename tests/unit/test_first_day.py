@@ -1,0 +1,145 @@
+"""What a new user tries on the first day: examples, options, predictions on standard output, habits from elsewhere."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from commands import call, fail, succeed, write, write_problem
+from sklearn.base import clone
+
+import sparsebayes
+from sparsebayes import RVC, RVR
+from sparsebayes.tables import Options, learn
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+class TestHabitsOfSupportVectors:
+    @pytest.mark.parametrize(
+        ("make", "name", "words"),
+        [
+            (RVR, "C", "no penalty"),
+            (RVR, "epsilon", "noise_variance"),
+            (RVC, "probability", "predict_proba"),
+            (RVC, "decision_function_shape", "multi_class"),
+            (RVC, "nu", "evidence"),
+        ],
+    )
+    def test_a_parameter_that_has_something_else_in_its_place(self, make, name, words):
+        with pytest.raises(TypeError, match=f"{make.__name__} has no parameter '{name}'.*{words}"):
+            make(**{name: 1})
+
+    def test_another_unknown_parameter_is_as_everywhere(self):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+            RVR(nonsense=1)
+
+    def test_support_vectors(self):
+        model = RVR(gamma=1.0)
+        assert not hasattr(model, "support_vectors_")
+        model.fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 0.5, 0.1])
+        np.testing.assert_array_equal(model.support_vectors_, model.relevance_vectors_)
+        assert clone(model).get_params() == model.get_params()
+
+
+class TestPredict:
+    @pytest.fixture(autouse=True)
+    def model(self, folder):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=40)
+        write(
+            "d.csv", ["id", "x", "town", "y"], [range(101, 141), x, ["a", "b"] * 20, 2 * x + 0.1 * rng.normal(size=40)]
+        )
+        succeed("fit", "d.csv", "-t", "y", "--kernel", "columns", "--no-report")
+
+    def test_to_standard_output_with_a_key_and_limits(self):
+        result = call("predict", "d.model", "d.csv", "--keep", "id", "--keep", "town")
+        assert (result.exit_code, result.stderr) == (0, "")
+        rows = list(csv.DictReader(io.StringIO(result.stdout)))
+        assert list(rows[0]) == ["id", "town", "mean", "std", "lower", "upper"]
+        assert [row["id"] for row in rows] == [str(k) for k in range(101, 141)]
+        mean, std, lower, upper = (np.array([float(r[n]) for r in rows]) for n in ("mean", "std", "lower", "upper"))
+        np.testing.assert_allclose(upper - mean, 1.959964 * std, rtol=1e-5)
+        np.testing.assert_allclose(mean - lower, 1.959964 * std, rtol=1e-5)
+
+    def test_remarks_do_not_mix_with_the_table(self):
+        write("new.csv", ["x", "town"], [["", "1"], ["a", "q"]])
+        result = call("predict", "d.model", "new.csv")
+        assert result.stdout.splitlines()[0] == "mean,std,lower,upper"
+        assert len(result.stdout.splitlines()) == 3
+        assert "1 missing numbers" in result.stderr
+        assert "1 cells hold categories" in result.stderr
+
+    def test_what_cannot_be_kept(self):
+        assert "did you mean 'town'" in fail("predict", "d.model", "d.csv", "--keep", "Towns")
+        assert "--out" in fail("predict", "d.model", "d.csv", "--json")
+
+
+class TestExamples:
+    @pytest.mark.parametrize(("name", "target"), [("houses", "price"), ("patients", "diabetes")])
+    def test_a_table_that_can_be_fitted(self, name, target):
+        assert f"sparsebayes fit {name}.csv --target {target}" in succeed("example", f"{name}.csv")
+        content = json.loads(
+            succeed("fit", f"{name}.csv", "-t", target, "--kernel", "columns", "--json", "--no-report")
+        )
+        assert content["verdict"]["level"] != "failure"
+
+    def test_another_name(self):
+        assert "houses.csv or patients.csv" in fail("example", "cars.csv")
+
+
+class TestOptions:
+    def test_counts_are_offered_poisson_and_fitted_so(self):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=80)
+        write("c.csv", ["x", "n"], [x, rng.poisson(np.exp(1 + x))])
+        content = json.loads(succeed("fit", "c.csv", "-t", "n", "--kernel", "columns", "--json"))
+        assert "--likelihood poisson" in content["reason"]
+        content = json.loads(
+            succeed("fit", "c.csv", "-t", "n", "--kernel", "columns", "--likelihood", "poisson", "--json")
+        )
+        assert content["noise_std"] is None
+        assert sparsebayes.load("c.model").estimator_.likelihood == "poisson"
+        rows = list(csv.DictReader(io.StringIO(call("predict", "c.model", "c.csv").stdout)))
+        assert min(float(row["lower"]) for row in rows) >= 0.0
+
+    def test_ard(self):
+        write_problem()
+        succeed("fit", "data.csv", "-t", "y", "--gamma", "ard", "--no-report")
+        est = sparsebayes.load("data.model").estimator_
+        assert (est.gamma, len(est.kernel_.width)) == ("ard", 3)
+
+    def test_baselines_and_folds(self):
+        write_problem()
+        arguments = ["fit", "data.csv", "-t", "y", "--kernel", "columns", "--baseline", "--cv", "4", "--json"]
+        content = json.loads(succeed(*arguments))
+        assert set(content["verdict"]["baselines"]) == {
+            "the mean",
+            "a linear model",
+            "random forest",
+            "support vectors",
+        }
+        assert "40 rows, each left out once in 4 folds" in content["facts"]["error (RMSE) in folds"]
+
+    def test_folds_of_classes(self):
+        x = np.random.default_rng(0).normal(size=60)
+        write("d.csv", ["x", "y"], [x, np.where(x > 0, "p", "q")])
+        arguments = ["fit", "d.csv", "-t", "y", "--kernel", "columns", "--cv", "3", "--json", "--no-report"]
+        assert "60 rows, each left out once" in json.loads(succeed(*arguments))["facts"]["accuracy in folds"]
+        assert "from 2 to 28" in fail(*arguments[:-3], "31")
+
+    def test_an_identifier_that_is_wanted(self):
+        data = {"key": np.arange(5, 45), "x": np.random.default_rng(0).normal(size=40), "y": np.arange(40) * 2.0}
+        assert learn(data, "y", Options(kernel="columns")).model.encoder.names == ["x"]
+        assert learn(data, "y", Options(kernel="columns", use=("key",))).model.encoder.names == ["key", "x"]
+
+    def test_options_that_make_no_sense(self):
+        write_problem()
+        assert "'student-t'" in fail("fit", "data.csv", "-t", "y", "--likelihood", "cauchy")
+        assert "did you mean 'a'?" in fail("fit", "data.csv", "-t", "y", "--use", "A")
+        write("d.csv", ["x", "y"], [range(40), ["p", "q"] * 20])
+        assert "no meaning in classification" in fail("fit", "d.csv", "-t", "y", "--likelihood", "poisson")
