@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sparsebayes._version import __version__
 
 if TYPE_CHECKING:
-    from sparsebayes import applications, basis, datasets, report, tables
+    from sparsebayes import applications, basis, datasets, explain, report, tables
     from sparsebayes.estimators import (
         RVC,
         RVR,
@@ -47,6 +47,7 @@ _HOMES = {
     "applications": "",
     "basis": "",
     "datasets": "",
+    "explain": "",
     "load": "export",
     "path": "estimators",
     "report": "",
@@ -71,6 +72,7 @@ __all__ = [
     "applications",
     "basis",
     "datasets",
+    "explain",
     "load",
     "path",
     "report",
