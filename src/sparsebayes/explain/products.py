@@ -1,8 +1,8 @@
 r"""Kept functions as sums of products of functions of one input each, which is what exact attributions need.
 
 A *term* is :math:`\prod_{i=1}^r k_i(x_{f_i})` over distinct inputs :math:`f_1,\dots,f_r`.  A Gaussian is one term with
-a factor for every input; a monomial one with a factor for each of its inputs; a step one with a single factor; the linear
-kernel a sum of terms with a single factor each.
+a factor for every input; a monomial one with a factor for each of its inputs; a step one with a single factor; the
+linear kernel a sum of terms with a single factor each.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ background, a coalition S is worth :math:`v(S)=\prod_{i\in S}a_i\prod_{i\notin S
 
 since the weights are the integrals :math:`\int_0^1t^{|S|}(1-t)^{r-|S|-1}dt`.  The coefficients of the polynomial under
 the integral are the elementary symmetric polynomials of the factors; to expand and recombine them would lose every
-digit for some tens of inputs.  Its degree is r − 1, so Gauss and Legendre's rule with ⌈r/2⌉ nodes is *exact*, and where the
-factors are not negative (Gaussians) every summand is positive: nothing cancels.  O(r²) operations give all r values.
+digit for some tens of inputs.  Its degree is r − 1, so Gauss and Legendre's rule with ⌈r/2⌉ nodes is *exact*, and where
+the factors are not negative (Gaussians) every summand is positive: nothing cancels.  O(r²) operations give all values.
 """
 
 from __future__ import annotations

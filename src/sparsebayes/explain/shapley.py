@@ -1,8 +1,8 @@
 r"""Exact attributions of a model's outputs to its inputs, with the posterior's error bars.
 
 The output :math:`y(\mathbf x)=\sum_mw_m\phi_m(\mathbf x)` is linear in the weights, and Shapley values are linear in
-the output: :math:`\phi_j=\mathbf a_j^\top\mathbf w` with the attributions :math:`\mathbf a_j` of the functions, so that the
-posterior of an attribution is Gaussian with mean :math:`\mathbf a_j^\top\boldsymbol\mu` and variance
+the output: :math:`\phi_j=\mathbf a_j^\top\mathbf w` with the attributions :math:`\mathbf a_j` of the functions, so that
+the posterior of an attribution is Gaussian with mean :math:`\mathbf a_j^\top\boldsymbol\mu` and variance
 :math:`\mathbf a_j^\top\boldsymbol\Sigma\mathbf a_j`.
 """
 
