@@ -232,9 +232,7 @@ def test_classes():
     labels = np.where(signal + rng.logistic(size=len(signal)) > 0.0, "yes", "no")
     found = inclusion(SparseBayesClassifier().fit(X, labels), X, labels)
     assert sorted(members(found)) == [[0], [3, 4]] or sorted(members(found)) == [[0], [3]]
-    # At the end the problem is that of the outputs that it leads to: the mean is a mode.
-    slope = found.mean[0]
-    assert 1.0 < slope < 2.2
+    assert 1.0 < found.mean[0] < 2.2
     several = np.digitize(signal, [-1.0, 1.0])
     found = inclusion(SparseBayesClassifier().fit(X, several), X, several)
     assert found.inclusion.shape == (3, 12)

@@ -22,10 +22,10 @@ Index = NDArray[np.intp]
 
 # Members of a set among which correlations are computed.
 _PAIRED = 100
+# Rounds of bounding a likelihood by a Gaussian, and the change of an inclusion probability below which they end.
+_ROUNDS, _SAME = 50, 1e-3
 # Times the model's noise variance from which on the effects are a poorer description.
 _WORSE = 1.5
-# Rounds of making a likelihood a Gaussian problem, and the change of an inclusion probability below which they end.
-_ROUNDS, _SAME = 8, 1e-3
 
 
 @dataclass(frozen=True)
@@ -217,6 +217,10 @@ class Inclusion:
         return "\n".join([*lines, self.status])
 
 
+# Candidates and targets, the effects, and the bound of the log evidence.
+_Found = tuple[Correlations, State, float]
+
+
 def inclusion(
     estimator: Any,
     X: Any,
@@ -228,8 +232,9 @@ def inclusion(
     """Inclusion probabilities of every candidate of a fitted model, by a sum of single effects.
 
     The search starts from the functions that the model kept.  Prior variance, noise (where the model learned it) and
-    number of effects are those of the largest evidence.  For classes and counts the same is done on the weighted
-    Gaussian problem that the likelihood is at the present outputs, from those of the model on until nothing changes.
+    number of effects are those of the largest evidence.  Counts are the weighted
+    Gaussian problem that their likelihood is, to second order, at the model's own outputs; classes that of the bound of
+    Jaakkola & Jordan, from the model's outputs on, until nothing changes.
 
     Parameters
     ----------
@@ -262,7 +267,7 @@ def inclusion(
         problems = problems_of(estimator, candidates, y)
         found = [_solve(candidates.design, posed, candidates.constant, max_effects) for posed in problems]
     single = len(found) == 1 and getattr(estimator, "_single", True)
-    return _collect(found, candidates.names, [posed.linear.start for posed in problems], single=single)
+    return _collect(found, candidates.names, [posed.start for posed in problems], single=single)
 
 
 def single_effects(
@@ -305,43 +310,75 @@ def single_effects(
     outside = [k for k in start if not 0 <= k < m]
     if outside:
         raise ValueError(f"start={outside!r}: expected candidates from 0 to {m - 1}")
-    posed = Posed.fixed(target, weights, [int(k) for k in start], noise_variance)
+    posed = Posed.of(target, weights, [int(k) for k in start], noise_variance)
     with one_thread():
         found = [_solve(design, posed, fit_intercept, max_effects)]
     return _collect(found, tuple(f"x{j}" for j in range(m)), [np.inf], single=True)
 
 
-def _solve(design: Design, posed: Posed, constant: bool, max_effects: int | None) -> tuple[Correlations, State, float]:
-    """Effects of one problem; a likelihood is made Gaussian again where they lead."""
+def _solve(design: Design, posed: Posed, constant: bool, max_effects: int | None) -> _Found:
+    """Effects of one problem, and the bound of its evidence."""
     n, m = design.shape
     if max_effects is None:
         max_effects = max(10, n // 4)
     elif not isinstance(max_effects, Integral) or max_effects < 1:
         raise ValueError(f"max_effects={max_effects!r}: expected a positive integer")
     limit = min(int(max_effects), m)
-    linear, places, before = posed.linear, posed.places, None
-    while True:
-        problem = Correlations(design, linear.target, linear.weights, constant=constant, size=linear.size)
-        search = SingleEffects(problem, noise=linear.noise, max_effects=limit)
-        state = search.run(places, linear.start)
-        bound = search.bound(state) + linear.shift
-        state = replace(state, effects=(*state.effects, search.spare(state)))
-        included = _inclusion(state)
-        rounds = posed.rounds
-        if (
-            posed.relinearise is None
-            or rounds >= _ROUNDS
-            or (before is not None and np.abs(included - before).max() < _SAME)
-        ):
-            return problem, state, bound
-        before, places = included, [e.lead for e in state.effects if e.there]
-        weights = state.expected * problem.scale
-        support = np.flatnonzero(weights)
-        outputs = design.matvec(weights[support], support) if len(support) else np.zeros(n)
+    if posed.again is None:
+        return _search(design, posed, posed.target, posed.weights, posed.places, constant, limit)[0]
+    # Where classes separate, the model's outputs are large, and what begins there may stay; so also begin at none.
+    nothing = np.zeros(n)
+    starts = [(nothing if posed.outputs is None else posed.outputs, posed.places), (nothing, [])]
+    return max(
+        (_bounded(design, posed, y, places, constant, limit) for y, places in starts), key=lambda found: found[2]
+    )
+
+
+def _search(
+    design: Design, posed: Posed, target: Array, weights: Array, places: list[int], constant: bool, limit: int
+) -> tuple[_Found, State]:
+    """Effects of a Gaussian problem, with what one more would be, and without."""
+    problem = Correlations(design, target, weights, constant=constant, size=posed.size)
+    search = SingleEffects(problem, noise=posed.noise, max_effects=limit)
+    state = search.run(places, posed.start)
+    if places and posed.noise is None:
+        # Where there are more candidates than rows, effects at the model's noise may explain each other's errors.
+        other = search.run([], max(problem.total / problem.observations, posed.start))
+        state = max(state, other, key=search.bound)
+    return (problem, replace(state, effects=(*state.effects, search.spare(state))), search.bound(state)), state
+
+
+def _bounded(design: Design, posed: Posed, y: Array, places: list[int], constant: bool, limit: int) -> _Found:
+    """Effects of a likelihood that Gaussians bound, each from where the one before led."""
+    assert posed.again is not None
+    target, weights, further = posed.again(y, np.zeros_like(y))
+    (problem, full, bound), state = _search(design, posed, target, weights, places, constant, limit)
+    for _ in range(_ROUNDS):
+        before, leads = _inclusion(full), [effect.lead for effect in state.effects]
+        target, weights, further = posed.again(*_outputs(design, problem, state, target, constant))
+        (problem, full, bound), state = _search(design, posed, target, weights, leads, constant, limit)
+        if np.abs(_inclusion(full) - before).max() < _SAME:
+            break
+    return problem, full, bound + further + 0.5 * problem.observations * float(np.log(2.0 * np.pi))
+
+
+def _outputs(design: Design, problem: Correlations, state: State, target: Array, constant: bool) -> tuple[Array, Array]:
+    """Mean and variance of the outputs on the rows."""
+    mean, variance = np.zeros(design.shape[0]), np.zeros(design.shape[0])
+    for effect in state.effects:
+        support = np.flatnonzero(effect.alpha)
+        columns = design.columns(support) * problem.scale[support]
         if constant:
-            outputs = outputs + float(linear.weights @ (linear.target - outputs)) / float(linear.weights.sum())
-        posed = posed.at(outputs)
-        linear = posed.linear
+            columns -= (problem.weights @ columns) / problem.weights.sum()
+        own = columns @ effect.expected[support]
+        squares = effect.exists * effect.alpha[support] * (np.square(effect.mean[support]) + effect.variance)
+        mean += own
+        variance += np.maximum(np.square(columns) @ squares - np.square(own), 0.0)
+    if constant:
+        total = float(problem.weights.sum())
+        mean += float(problem.weights @ target) / total
+        variance += 1.0 / total
+    return mean, variance
 
 
 def _inclusion(state: State) -> Array:
@@ -351,9 +388,7 @@ def _inclusion(state: State) -> Array:
     return 1.0 - out
 
 
-def _collect(
-    found: list[tuple[Correlations, State, float]], names: tuple[str, ...], before: list[float], *, single: bool
-) -> Inclusion:
+def _collect(found: list[_Found], names: tuple[str, ...], before: list[float], *, single: bool) -> Inclusion:
     inclusions, means, stds, noises, counts = [], [], [], [], []
     for problem, state, _ in found:
         inclusions.append(_inclusion(state))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
+from scipy.special import log_expit, logsumexp
 from sklearn.base import is_classifier
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
@@ -31,8 +32,8 @@ _FLAT = 1e-8
 
 
 @dataclass(frozen=True)
-class Linear:
-    """A weighted Gaussian problem.
+class Posed:
+    """The weighted Gaussian problem of one output.
 
     Attributes
     ----------
@@ -44,8 +45,13 @@ class Linear:
         Noise variance where it is known; None where it is to be learned.
     start : float
         Noise variance to begin with.
-    shift : float
-        What the log evidence of the likelihood is above that of this problem.
+    places : list of int
+        Candidates to begin from.
+    outputs : ndarray of shape (N,), optional
+        Of the model, where the likelihood is bounded about them.
+    again : callable, optional
+        Makes target, weights and the constant of the log likelihood of the mean and variance of the outputs that were
+        found, where these matter.
     """
 
     target: Array
@@ -53,32 +59,23 @@ class Linear:
     size: float
     noise: float | None
     start: float
-    shift: float = 0.0
-
-
-@dataclass(frozen=True)
-class Posed:
-    """One output's problem: what it is at present, where to begin, and how it is made again at other outputs."""
-
-    linear: Linear
     places: list[int]
-    relinearise: Callable[[Array], Linear] | None = None
-    rounds: int = 1
+    outputs: Array | None = None
+    again: Callable[[Array, Array], tuple[Array, Array, float]] | None = None
 
     @classmethod
-    def fixed(cls, target: Array, weights: Array, places: list[int], noise: float | None) -> Posed:
-        """A Gaussian problem as it is."""
+    def of(cls, target: Array, weights: Array, places: list[int], noise: float | None) -> Posed:
+        """Targets with nothing known of them; the noise begins as all of their variance."""
         size = float(weights.sum())
         mean = float(weights @ target) / size
         variance = float(weights @ np.square(target - mean)) / size
-        start = variance if noise is None else noise
-        return cls(Linear(target, weights, size, noise, max(start, np.finfo(float).tiny)), places)
+        return cls(target, weights, size, noise, max(noise or variance, np.finfo(float).tiny), places)
 
-    def at(self, outputs: Array) -> Posed:
-        """The problem at other outputs."""
-        if self.relinearise is None:
-            return self
-        return replace(self, linear=self.relinearise(outputs), rounds=self.rounds + 1)
+    @classmethod
+    def working(cls, outputs: Array, curvature: Array, gradient: Array, weights: Array, places: list[int]) -> Posed:
+        r"""A likelihood to second order about outputs: targets :math:`y+B^{-1}\nabla\log p`, noise one."""
+        floor = np.maximum(curvature, _FLAT)
+        return cls(outputs + gradient / floor, weights * floor, float(weights.sum()), 1.0, 1.0, places)
 
 
 @dataclass(frozen=True)
@@ -173,10 +170,8 @@ def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
         known = fixed or est.likelihood != "gaussian"
         if est.likelihood != "gaussian":
             weights = weights * _relative_precision(est, posterior, candidates, target, k)
-        linear = Linear(
-            target, weights, float(weights.sum()), float(noises[k]) if known else None, float(max(noises[k], 1e-300))
-        )
-        posed.append(Posed(linear, _places(candidates, posterior.functions)))
+        noise, places = float(max(noises[k], np.finfo(float).tiny)), _places(candidates, posterior.functions)
+        posed.append(Posed(target, weights, float(weights.sum()), noise if known else None, noise, places))
     return posed
 
 
@@ -199,24 +194,16 @@ def _relative_precision(est: Any, posterior: Any, candidates: Candidates, target
 
 def _counts(est: Any, candidates: Candidates, targets: Array) -> list[Posed]:
     posed = []
-    for k, posterior in enumerate(est._posteriors):
-
-        def linearise(outputs: Array, t: Array = targets[:, k]) -> Linear:
-            rate = np.exp(np.minimum(outputs, 700.0))
-            return _working(outputs, rate, t - rate, candidates.weights)
-
+    for t, posterior in zip(targets.T, est._posteriors, strict=True):
         outputs, _ = posterior._log_rate(candidates.values)
-        posed.append(Posed(linearise(outputs), _places(candidates, posterior.functions), linearise))
+        rate = np.exp(outputs)
+        places = _places(candidates, posterior.functions)
+        posed.append(Posed.working(outputs, rate, t - rate, candidates.weights, places))
     return posed
 
 
-def _working(outputs: Array, curvature: Array, gradient: Array, weights: Array) -> Linear:
-    r"""The weighted Gaussian problem of a likelihood at outputs: targets :math:`y+B^{-1}\nabla\log p`, noise one."""
-    floor = np.maximum(curvature, _FLAT)
-    return Linear(outputs + gradient / floor, weights * floor, float(weights.sum()), 1.0, 1.0)
-
-
 def _classes(est: Any, candidates: Candidates, labels: NDArray[Any]) -> list[Posed]:
+    """One problem for each class against the others, whose outputs stay as they are."""
     unknown = set(np.unique(labels).tolist()) - set(est.classes_.tolist())
     if unknown:
         raise ValueError(
@@ -229,19 +216,27 @@ def _classes(est: Any, candidates: Candidates, labels: NDArray[Any]) -> list[Pos
     outputs = np.hstack([posterior.predict(candidates.values) for posterior in est._posteriors])
     joint = est._posteriors[0].n_outputs > 1
     posed = []
-    for k in range(outputs.shape[1]):
-        member = (numbers == (1 if outputs.shape[1] == 1 else k)).astype(np.float64)
-
-        def linearise(y: Array, k: int = k, t: Array = member) -> Linear:
-            if joint:  # the other classes' outputs as they are
-                mine = outputs.copy()
-                mine[:, k] = y
-                p = softmax(mine, axis=1)[:, k]
-            else:
-                p = expit(y)
-            return _working(y, p * (1.0 - p), t - p, weights)
-
-        posterior = est._posteriors[0] if joint or outputs.shape[1] == 1 else est._posteriors[k]
+    for k, y in enumerate(outputs.T):
+        # The logistic of a class against the others is that of its output less theirs.
+        others = np.asarray(logsumexp(np.delete(outputs, k, axis=1), axis=1)) if joint else np.zeros(len(y))
+        signs = np.where(numbers == (1 if outputs.shape[1] == 1 else k), 0.5, -0.5)
+        again = partial(_logistic, signs, others, weights)
+        target, rows, _ = again(y, np.zeros(len(y)))
+        posterior = est._posteriors[0 if joint else k]
         mine = posterior.functions[posterior.outputs == k] if joint else posterior.functions
-        posed.append(Posed(linearise(outputs[:, k]), _places(candidates, mine), linearise))
+        posed.append(Posed(target, rows, float(weights.sum()), 1.0, 1.0, _places(candidates, mine), y, again))
     return posed
+
+
+def _logistic(signs: Array, others: Array, weights: Array, mean: Array, variance: Array) -> tuple[Array, Array, float]:
+    r"""Targets, row weights and constant of Jaakkola and Jordan's Gaussian bound of the logistic likelihood.
+
+    :math:`\log\sigma(\pm\eta)\ge\log\sigma(\xi)-\xi/2+(t-\frac12)\eta-\lambda(\eta^2-\xi^2)` with
+    :math:`\lambda=\tanh(\xi/2)/4\xi`, best at :math:`\xi^2=E[\eta^2]`: row weights :math:`2\lambda` and targets
+    :math:`(t-\frac12)/2\lambda`.  Where the classes separate, Laplace's curvature :math:`p(1-p)` vanishes and the data
+    would say nothing; the bound's falls only as :math:`1/\xi`.
+    """
+    xi = np.maximum(np.sqrt(np.square(mean - others) + variance), 1e-6)
+    curvature = np.tanh(0.5 * xi) / (2.0 * xi)
+    constant = log_expit(xi) - 0.5 * xi + 0.5 * curvature * np.square(xi) + 0.5 * np.square(signs) / curvature
+    return signs / curvature + others, weights * curvature, float(weights @ constant)
