@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, log_softmax
-from scipy.stats import norm, poisson, t
+from scipy.stats import poisson, t
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.estimators.summary import function_names
-from sparsebayes.posterior import PoissonPosterior, draw_weights
+from sparsebayes.posterior import PoissonPosterior
+from sparsebayes.posterior.gaussian import draw_weights
 
 Array = NDArray[np.float64]
 
@@ -73,7 +74,7 @@ def to_inference_data(
     outputs = np.einsum("sko,nk->sno", weights, values) + offsets
     observed, predicted, log_likelihood = (_classes if is_classifier(est) else _numbers)(est, outputs, y, rng)
     names = function_names(est)
-    labels = [str(label) for label in est.classes_] if is_classifier(est) else list(range(outputs.shape[2]))
+    labels = list(map(str, vars(est)["classes_"])) if is_classifier(est) else list(range(outputs.shape[2]))
     coords: dict[str, Any] = {"function": names, "row": np.arange(len(values))}
     dims = {"weight": ["function"], "f": ["row"], "y": ["row"]}
     if outputs.shape[2] == 1:
@@ -120,8 +121,8 @@ def _numbers(est: Any, outputs: Array, y: ArrayLike, rng: np.random.Generator) -
         gaussian = np.isinf(posterior.degrees)
         noise = rng.standard_normal(f.shape) if gaussian else rng.standard_t(posterior.degrees, f.shape)
         predicted[:, :, k] = f + scale * noise
-        law = norm(f, scale) if gaussian else t(posterior.degrees, f, scale)
-        log_likelihood[:, :, k] = law.logpdf(target)
+        # Student's t of infinite degrees of freedom is the Gaussian.
+        log_likelihood[:, :, k] = t.logpdf(target, posterior.degrees, f, scale)
     if est._single:
         return targets[:, 0], predicted[:, :, 0], log_likelihood[:, :, 0]
     return targets, predicted, log_likelihood

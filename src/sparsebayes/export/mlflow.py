@@ -68,7 +68,7 @@ def save_model(
     signature : mlflow.models.ModelSignature, optional
         Of inputs and outputs; inferred where an input example is given.
     input_example : array-like or DataFrame, optional
-        A few rows of X.
+        A few rows of X, from which the signature is inferred.
     pip_requirements : list of str, optional
         By default this version of this library.
     metadata : dict, optional
@@ -80,12 +80,8 @@ def save_model(
         raise ValueError(f"path={os.fspath(path)!r} exists already; give the name of a folder that does not")
     folder.mkdir(parents=True, exist_ok=True)
     record = models.Model() if mlflow_model is None else mlflow_model
-    if input_example is not None:
-        if signature is None:
-            signature = models.infer_signature(input_example, _predictions(model, input_example))
-        models.utils._save_example(record, input_example, os.fspath(folder)) if hasattr(
-            models.utils, "_save_example"
-        ) else None
+    if input_example is not None and signature is None:
+        signature = models.infer_signature(input_example, np.asarray(model.predict(input_example)))
     if signature is not None:
         record.signature = signature
     if metadata is not None:
@@ -111,9 +107,7 @@ def log_model(model: Any, name: str, **settings: Any) -> Any:
         Those of :func:`save_model`, and ``registered_model_name``.
     """
     models = _mlflow("mlflow.models")
-    return models.Model.log(
-        artifact_path=None, name=name, flavor=import_module(__name__), model=model, **settings
-    )
+    return models.Model.log(artifact_path=None, name=name, flavor=import_module(__name__), model=model, **settings)
 
 
 def load_model(model_uri: str | os.PathLike[str], dst_path: str | None = None) -> Any:
@@ -130,7 +124,9 @@ def load_model(model_uri: str | os.PathLike[str], dst_path: str | None = None) -
     folder = artifacts.download_artifacts(artifact_uri=os.fspath(model_uri), dst_path=dst_path)
     record = _mlflow("mlflow.models").Model.load(folder)
     if FLAVOR_NAME not in record.flavors:
-        raise ValueError(f"model_uri={os.fspath(model_uri)!r} has the flavours {sorted(record.flavors)}; expected {FLAVOR_NAME!r}")
+        raise ValueError(
+            f"model_uri={os.fspath(model_uri)!r} has the flavours {sorted(record.flavors)}; expected {FLAVOR_NAME!r}"
+        )
     return load(Path(folder) / record.flavors[FLAVOR_NAME]["data"])
 
 
@@ -138,10 +134,6 @@ def _load_pyfunc(path: str) -> Any:
     """Load for ``mlflow.pyfunc.load_model``; the file, or the folder that it is in."""
     place = Path(path)
     return _Predictor(load(place / _FILE if place.is_dir() else place))
-
-
-def _predictions(model: Any, X: Any) -> Any:
-    return np.asarray(model.predict(X))
 
 
 class _Predictor:
@@ -157,7 +149,8 @@ class _Predictor:
     def predict(self, X: Any, params: dict[str, Any] | None = None) -> Any:
         """Predict the rows of a table."""
         method = (params or {}).get("predict_method", "predict")
-        known = ("predict", "predict_proba", "decision_function") if is_classifier(self.model) else ("predict", "predict_std")
+        further = ("predict_proba", "decision_function") if is_classifier(self.model) else ("predict_std",)
+        known = ("predict", *further)
         if method not in known:
             raise ValueError(f"predict_method={method!r}: expected one of {', '.join(map(repr, known))}")
         if method == "predict_std":

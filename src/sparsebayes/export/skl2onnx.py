@@ -36,7 +36,7 @@ def register() -> None:
     """Make the estimators of this library known to skl2onnx.
 
     A regression then has the output ``variable`` of shape (n, targets) that skl2onnx gives to all of them, and with the
-    option ``{"return_std": True}`` (as of a Gaussian process) a second, ``std``: that of a new observation.  A
+    option ``{RVR: {"return_std": True}}`` (as of a Gaussian process) a second, ``std``: that of a new observation.  A
     classification has ``label`` and ``probabilities``.
 
     Raises
@@ -84,7 +84,7 @@ def register() -> None:
             container.add_node("Cast", [given.full_name], [source], to=proto.TensorProto.FLOAT, op_version=13)
         named = {"X": source}
         flat = {}
-        for output, (_, inside, shape) in zip(operator.outputs, outputs(est), strict=False):
+        for output, (_, inside, _) in zip(operator.outputs, outputs(est), strict=False):
             if not is_classifier(est) and getattr(est, "_single", True):
                 flat[inside] = output.full_name  # ours is (n,), and theirs (n, 1)
             else:
