@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF, Cauchy, Heaviside, Laplacian, Linear, LinearSpline, Polynomial
-from sparsebayes.explain import attributions, shapley
+from sparsebayes.explain import attributions, quadrature, shapley
 from sparsebayes.explain.quadrature import product_values
 
 D = 10
@@ -87,6 +87,21 @@ def test_products_whose_factors_vanish_or_underflow():
     for one, x, z in zip(found, a, b, strict=True):
         expected = enumerate_coalitions(lambda rows: rows.prod(axis=1), x, z[None])
         np.testing.assert_allclose(one, expected, rtol=1e-13, atol=1e-300)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_fewer_nodes_say_the_same(signed, monkeypatch):
+    rng = np.random.default_rng(0)
+    b = rng.uniform(0.5, 1.0, (200, 60)) * (np.where(rng.random((200, 60)) < 0.5, -1.0, 1.0) if signed else 1.0)
+    a = b * (1.0 + rng.uniform(-1.0, 1.0, (200, 60)) * 10.0 ** rng.uniform(-4.0, 0.0, (200, 1)))
+    few = product_values(a, b)
+    used = quadrature.nodes_needed(0.5 * (a + b) / np.maximum(abs(a), abs(b)), (a - b) / np.maximum(abs(a), abs(b)))
+    assert used.min() < 8
+    assert 12 < used.max() <= 30
+    monkeypatch.setattr(quadrature, "_ELLIPSES", ())
+    all_nodes = product_values(a, b)
+    scale = np.prod(np.maximum(np.abs(a), np.abs(b)), axis=1)[:, None]
+    np.testing.assert_allclose(few / scale, all_nodes / scale, rtol=0.0, atol=1e-15)
 
 
 def test_no_digits_are_lost_at_a_hundred_inputs():
@@ -191,7 +206,7 @@ def test_beside_kernel_explainer():
 def test_a_hundred_inputs_and_fifty_functions_in_a_millisecond():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 100))
-    model = SparseBayesRegressor(RBF(2.0), noise_variance=1e-6, fit_intercept=False).fit(X, rng.standard_normal(50))
+    model = SparseBayesRegressor(RBF(10.0), noise_variance=1e-6, fit_intercept=False).fit(X, rng.standard_normal(50))
     Z = rng.standard_normal((100, 100))
     best = np.inf
     for _ in range(5):  # seconds of the processor: other programs on the machine do not count

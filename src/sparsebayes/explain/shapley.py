@@ -206,6 +206,9 @@ def _by_function(terms: list[Terms], X: Array, references: list[Array], n_functi
         for b in below:
             total += product_values(above.reshape(-1, r), np.tile(b, (n, 1))).reshape(n, count, r)
         total /= len(below)
+        if r == d and np.all(some.features == np.arange(d)):
+            found[:, :, some.owners] += total.transpose(0, 2, 1)
+            continue
         for i in range(r):
             # A function may have several terms, but never two with the same input.
             found[:, some.features[:, i], some.owners] += total[:, :, i]
