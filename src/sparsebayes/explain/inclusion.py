@@ -24,6 +24,8 @@ Index = NDArray[np.intp]
 _PAIRED = 100
 # Rounds of bounding a likelihood by a Gaussian, and the change of an inclusion probability below which they end.
 _ROUNDS, _SAME = 50, 1e-3
+# Effects up to which a second search, that adds them one by one, is worth its time.
+_TWICE = 20
 # Times the model's noise variance from which on the effects are a poorer description.
 _WORSE = 1.5
 
@@ -341,7 +343,7 @@ def _search(
     problem = Correlations(design, target, weights, constant=constant, size=posed.size)
     search = SingleEffects(problem, noise=posed.noise, max_effects=limit)
     state = search.run(places, posed.start)
-    if places and posed.noise is None:
+    if places and posed.noise is None and len(state.effects) <= _TWICE:
         # Where there are more candidates than rows, effects at the model's noise may explain each other's errors.
         other = search.run([], max(problem.total / problem.observations, posed.start))
         state = max(state, other, key=search.bound)
