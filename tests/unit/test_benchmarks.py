@@ -98,6 +98,7 @@ def test_a_group_stands_for_its_rows():
 
 
 def test_rows_about_variables():
+    pytest.importorskip("shap")  # imported here, where the warnings of what it imports are no errors
     results = run.run_rows(["variables-enumeration", "variables-shapley", "variables-time"], quick=True, repeats=1)
     checks = {check.what: check for row in results["rows"] for check in row.checks}
     for what in ("|inclusion - exact|, mean", "additivity", "|exact - all coalitions|", "time / sequential fit"):
