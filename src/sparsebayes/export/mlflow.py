@@ -146,7 +146,8 @@ class _Predictor:
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def predict(self, X: Any, params: dict[str, Any] | None = None) -> Any:
+    # MLflow reads the hints: it would warn of every X that Any says nothing about it.
+    def predict(self, X, params: dict[str, Any] | None = None) -> Any:
         """Predict the rows of a table."""
         method = (params or {}).get("predict_method", "predict")
         further = ("predict_proba", "decision_function") if is_classifier(self.model) else ("predict_std",)
