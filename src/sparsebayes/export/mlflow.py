@@ -17,6 +17,7 @@ True
 from __future__ import annotations
 
 import os
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,9 @@ _FILE = "model.sparsebayes.json"
 
 def _mlflow(name: str = "mlflow") -> Any:
     try:
-        return import_module(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # MLflow warns of its own types while it is imported
+            return import_module(name)
     except ImportError:
         raise ImportError(
             "the MLflow flavour needs the package mlflow-skinny or mlflow: pip install 'sparsebayes[mlflow]'"
@@ -146,8 +149,7 @@ class _Predictor:
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    # MLflow reads the hints: it would warn of every X that Any says nothing about it.
-    def predict(self, X, params: dict[str, Any] | None = None) -> Any:
+    def predict(self, X: Any, params: dict[str, Any] | None = None) -> Any:
         """Predict the rows of a table."""
         method = (params or {}).get("predict_method", "predict")
         further = ("predict_proba", "decision_function") if is_classifier(self.model) else ("predict_std",)
