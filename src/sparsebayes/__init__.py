@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sparsebayes._version import __version__
 
 if TYPE_CHECKING:
-    from sparsebayes import applications, basis, datasets, report, tables
+    from sparsebayes import applications, basis, datasets, explain, report, tables
     from sparsebayes.estimators import (
         RVC,
         RVR,
@@ -48,6 +48,7 @@ _HOMES = {
     "applications": "",
     "basis": "",
     "datasets": "",
+    "explain": "",
     "load": "tables",
     "path": "estimators",
     "report": "",
@@ -72,6 +73,7 @@ __all__ = [
     "applications",
     "basis",
     "datasets",
+    "explain",
     "load",
     "path",
     "report",

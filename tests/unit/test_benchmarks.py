@@ -87,3 +87,19 @@ def test_the_command(tmp_path, monkeypatch):
     assert "a row" in result.stdout
     assert json.loads((tmp_path / "r.json").read_text())["rows"][0]["passed"]
     assert call("bench", "nonsense").exit_code == 2
+
+
+def test_a_group_stands_for_its_rows():
+    names = run.choose_rows(["variables"], quick=True)
+    assert names == list(run.GROUPS["variables"])
+    assert not set(names) & set(run.choose_rows(None, quick=False))
+    with pytest.raises(ValueError, match="variables"):
+        run.choose_rows(["no-such-row"], quick=True)
+
+
+def test_rows_about_variables():
+    pytest.importorskip("shap")  # imported here, where the warnings of what it imports are no errors
+    results = run.run_rows(["variables-enumeration", "variables-shapley", "variables-time"], quick=True, repeats=1)
+    checks = {check.what: check for row in results["rows"] for check in row.checks}
+    for what in ("|inclusion - exact|, mean", "additivity", "|exact - all coalitions|", "time / sequential fit"):
+        assert checks[what].passed, what

@@ -16,6 +16,7 @@ from rich.table import Table
 from sparsebayes.atomic import write_atomically
 from sparsebayes.benchmarks.measure import Effort, Row
 from sparsebayes.benchmarks.rows import ROWS, Plan
+from sparsebayes.benchmarks.variables import VARIABLES
 from sparsebayes.machine import describe_machine
 
 # A quick run begins no further row after this time, and gives each this many seconds.
@@ -24,13 +25,19 @@ _QUICK_EFFORT = Effort(repeats=3, seconds=6.0)
 # What a quick run is made of: rows that say something at sizes that take seconds.
 _QUICK = ("import", "predict", "sinc", "ripley", "compression", "linear", "disk", "rivals", "growth")
 
+# Rows that are run only where their group, or one of them, is asked for.
+GROUPS: dict[str, dict[str, Callable[[Plan], list[Row]]]] = {"variables": VARIABLES}
+_ALL = ROWS | {name: row for group in GROUPS.values() for name, row in group.items()}
+
 
 def choose_rows(only: Iterable[str] | None, *, quick: bool) -> list[str]:
     """Names of the rows to run; a name that is none is refused."""
-    names = list(only or (_QUICK if quick else ROWS))
-    unknown = [name for name in names if name not in ROWS]
+    asked = list(only or (_QUICK if quick else ROWS))
+    names = [name for some in asked for name in GROUPS.get(some, {some: None})]
+    unknown = [name for name in names if name not in _ALL]
     if unknown:
-        raise ValueError(f"no row is called {', '.join(map(repr, unknown))}; choose among {', '.join(ROWS)}")
+        known = ", ".join([*ROWS, *GROUPS])
+        raise ValueError(f"no row is called {', '.join(map(repr, unknown))}; choose among {known}")
     return names
 
 
@@ -47,7 +54,7 @@ def run_rows(
             left_out.append(name)
             continue
         tell(f"{name} ...")
-        rows.extend(ROWS[name](plan))
+        rows.extend(_ALL[name](plan))
     return {
         "machine": machine,
         "quick": quick,

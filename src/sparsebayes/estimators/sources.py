@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from sparsebayes.basis import Basis
@@ -15,10 +16,11 @@ from sparsebayes.estimators.inputs import Array, Index, Inputs
 from sparsebayes.estimators.kernels import LEARNED, resolve_kernel
 from sparsebayes.estimators.pairwise import MayBePrecomputed
 from sparsebayes.estimators.rows import row_blocks
+from sparsebayes.estimators.selecting import Selects
 from sparsebayes.estimators.validation import check_magnitude
 
 
-class DictionaryInputs(Inputs):
+class DictionaryInputs(Selects, Inputs):
     """Functions from a basis, or the columns of X."""
 
     basis: Basis | None
@@ -26,6 +28,7 @@ class DictionaryInputs(Inputs):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.basis is None
+        tags.transformer_tags = TransformerTags() if self.basis is None else None
         return tags
 
     @property

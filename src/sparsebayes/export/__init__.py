@@ -16,8 +16,9 @@ True
 from .csource import to_c
 from .errors import ModelFileError
 from .graph import to_onnx
+from .inference_data import to_inference_data
 from .modelfile import load, save
 from .plan import make_plan
 from .sql import to_sql
 
-__all__ = ["ModelFileError", "load", "make_plan", "save", "to_c", "to_onnx", "to_sql"]
+__all__ = ["ModelFileError", "load", "make_plan", "save", "to_c", "to_inference_data", "to_onnx", "to_sql"]

@@ -44,6 +44,7 @@ def rows_beside_rivals(
       sparsebayes bench --quick
       sparsebayes bench sinc ripley --out results.json
       sparsebayes bench --json > results.json
+      sparsebayes bench variables --quick
 
     Contestants run in turn, so that all see the same machine; medians count. A rival that is not installed is reported
     as not run. All rows together take the better part of an hour.

@@ -1,0 +1,437 @@
+"""Which candidates, and how sure: inclusion probabilities and credible sets of a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+
+from sparsebayes.design import Design, as_design
+from sparsebayes.threads import one_thread
+
+from .effects import Correlations, Effect, SingleEffects, State
+from .problems import Candidates, Posed, candidates_of, problems_of
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# Members of a set among which correlations are computed.
+_PAIRED = 100
+# Rounds of bounding a likelihood by a Gaussian, and the change of an inclusion probability below which they end.
+_ROUNDS, _SAME = 50, 1e-3
+# Effects up to which a second search, that adds them one by one, is worth its time.
+_TWICE = 20
+# Times the model's noise variance from which on the effects are a poorer description.
+_WORSE = 1.5
+
+
+@dataclass(frozen=True)
+class CredibleSet:
+    """Candidates of which one carries an effect, with a given probability.
+
+    Attributes
+    ----------
+    output : int
+        Target or class.
+    members : tuple of int
+        Candidates, the most probable first.
+    names : tuple of str
+        What they are called.
+    probabilities : tuple of float
+        That each of them carries the effect.
+    probability : float
+        That one of them does.
+    purity : float
+        Smallest absolute correlation among them.
+    evidence : float
+        Log Bayes factor of the effect's being there.
+    weight, std : float
+        Posterior mean and standard deviation of its weight, if the first member carries it.
+    """
+
+    output: int
+    members: tuple[int, ...]
+    names: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    probability: float
+    purity: float
+    evidence: float
+    weight: float
+    std: float
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+
+@dataclass(frozen=True)
+class CredibleSets:
+    """Credible sets, the best supported first; printable, and a DataFrame by ``to_frame()``."""
+
+    sets: tuple[CredibleSet, ...]
+    coverage: float
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __iter__(self) -> Iterator[CredibleSet]:
+        return iter(self.sets)
+
+    def __getitem__(self, place: int) -> CredibleSet:
+        return self.sets[place]
+
+    def to_frame(self) -> Any:
+        """One row for each member of each set, as a pandas DataFrame."""
+        rows = [
+            {
+                "set": k,
+                "output": one.output,
+                "candidate": member,
+                "name": name,
+                "probability": probability,
+                "set_probability": one.probability,
+                "purity": one.purity,
+                "evidence": one.evidence,
+            }
+            for k, one in enumerate(self.sets)
+            for member, name, probability in zip(one.members, one.names, one.probabilities, strict=True)
+        ]
+        columns = ["set", "output", "candidate", "name", "probability", "set_probability", "purity", "evidence"]
+        return _pandas().DataFrame(rows, columns=columns)
+
+    def __str__(self) -> str:
+        if not self.sets:
+            return f"no set holds an effect with probability {self.coverage:g}"
+        lines = []
+        for k, one in enumerate(self.sets):
+            shown = ", ".join(
+                f"{name} ({probability:.2g})"
+                for name, probability in zip(one.names[:6], one.probabilities, strict=False)
+            )
+            more = f", and {len(one) - 6} more" if len(one) > 6 else ""
+            lines.append(f"{k}: one of {shown}{more}; purity {one.purity:.2f}, evidence {one.evidence:.1f} nats")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Inclusion:
+    """What is known of every candidate.
+
+    Attributes
+    ----------
+    inclusion : ndarray of shape (M,) or (K, M)
+        Probability that each candidate carries an effect; a row for each of several targets or classes.
+    mean, std : ndarray of the same shape
+        Posterior of its weight, with the uncertainty about which candidates carry one.
+    names : tuple of str
+        What the candidates are called.
+    noise_variance : ndarray of shape (K,)
+        In the units of the targets; one where the likelihood has no noise of its own.
+    n_effects : ndarray of shape (K,)
+        Expected number of effects.
+    log_evidence : ndarray of shape (K,)
+        Lower bound of the log evidence.
+    status : str
+        What to make of the probabilities; in particular whether the effects explain as much as the model did.
+    """
+
+    inclusion: Array
+    mean: Array
+    std: Array
+    names: tuple[str, ...]
+    noise_variance: Array
+    n_effects: Array
+    log_evidence: Array
+    status: str
+    _found: tuple[tuple[Correlations, State], ...] = field(repr=False)
+
+    def credible_sets(self, coverage: float = 0.95, min_abs_corr: float = 0.5) -> CredibleSets:
+        """Sets of candidates, each of which holds one effect with at least this probability.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            Probability that an effect is there and that one of the set carries it.
+        min_abs_corr : float, default=0.5
+            Smallest absolute correlation of any two members: a set whose members do not correlate says only that the
+            data do not tell.
+        """
+        for name, value, low in (("coverage", coverage, False), ("min_abs_corr", min_abs_corr, True)):
+            if not (0.0 <= value <= 1.0 if low else 0.0 < value < 1.0):
+                raise ValueError(f"{name}={value!r}: expected a number between 0 and 1")
+        sets = []
+        for output, (problem, state) in enumerate(self._found):
+            seen: set[frozenset[int]] = set()
+            for effect in sorted(state.effects, key=lambda e: -e.evidence):
+                found = self._set(output, problem, effect, coverage)
+                if found is not None and found.purity >= min_abs_corr and frozenset(found.members) not in seen:
+                    seen.add(frozenset(found.members))
+                    sets.append(found)
+        return CredibleSets(tuple(sorted(sets, key=lambda one: (one.output, -one.evidence))), coverage)
+
+    def _set(self, output: int, problem: Correlations, effect: Effect, coverage: float) -> CredibleSet | None:
+        order = np.argsort(-effect.alpha, kind="stable")
+        cumulated = effect.exists * np.cumsum(effect.alpha[order])
+        if cumulated[-1] < coverage:
+            return None
+        members = order[: int(np.searchsorted(cumulated, coverage)) + 1]
+        paired = members[:_PAIRED]
+        cosines = np.abs(problem.columns(paired)[:, paired]) / problem.size
+        return CredibleSet(
+            output=output,
+            members=tuple(members.tolist()),
+            names=tuple(self.names[m] for m in members),
+            probabilities=tuple((effect.exists * effect.alpha[members]).tolist()),
+            probability=float(cumulated[len(members) - 1]),
+            purity=float(np.min(cosines)),
+            evidence=effect.evidence,
+            weight=float(effect.mean[members[0]] * problem.scale[members[0]]),
+            std=float(np.sqrt(effect.variance) * problem.scale[members[0]]),
+        )
+
+    def to_frame(self) -> Any:
+        """One row for each candidate (and target or class), as a pandas DataFrame."""
+        inclusion, mean, std = (np.atleast_2d(part) for part in (self.inclusion, self.mean, self.std))
+        k, m = inclusion.shape
+        return _pandas().DataFrame(
+            {
+                "output": np.repeat(np.arange(k), m),
+                "candidate": np.tile(np.arange(m), k),
+                "name": list(self.names) * k,
+                "inclusion": inclusion.ravel(),
+                "mean": mean.ravel(),
+                "std": std.ravel(),
+            }
+        )
+
+    def __str__(self) -> str:
+        inclusion = np.atleast_2d(self.inclusion)
+        lines = []
+        for k, row in enumerate(inclusion):
+            best = [m for m in np.argsort(-row, kind="stable")[:20] if row[m] >= 0.01]
+            head = f"expected number of effects: {self.n_effects[k]:.2f}"
+            lines.append(head if len(inclusion) == 1 else f"output {k}, {head}")
+            lines += [f"  {self.names[m]}  {row[m]:.3f}" for m in best]
+        return "\n".join([*lines, self.status])
+
+
+# Candidates and targets, the effects, and the bound of the log evidence.
+_Found = tuple[Correlations, State, float]
+
+
+def inclusion(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    max_effects: int | None = None,
+) -> Inclusion:
+    """Inclusion probabilities of every candidate of a fitted model, by a sum of single effects.
+
+    The search starts from the functions that the model kept.  Prior variance, noise (where the model learned it) and
+    number of effects are those of the largest evidence.  Counts are the weighted
+    Gaussian problem that their likelihood is, to second order, at the model's own outputs; classes that of the bound of
+    Jaakkola & Jordan, from the model's outputs on, until nothing changes.
+
+    Parameters
+    ----------
+    estimator : RVR, RVC, SparseBayesRegressor, SparseBayesClassifier, or a Pipeline that ends in one
+        Fitted on these data.
+    X, y, sample_weight : array-like
+        The training data.
+    max_effects : int, optional
+        Largest number of effects; by default a quarter of the rows, and at least ten.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsebayes import SparseBayesRegressor
+    >>> from sparsebayes.explain import inclusion
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 10))
+    >>> X[:, 4] = X[:, 3] + 0.01 * rng.standard_normal(200)  # twins
+    >>> y = X[:, 0] - X[:, 3] + rng.standard_normal(200)
+    >>> found = inclusion(SparseBayesRegressor().fit(X, y), X, y)
+    >>> [sorted(one.members) for one in found.credible_sets()]
+    [[3, 4], [0]]
+    """
+    if isinstance(estimator, Pipeline):
+        if len(estimator.steps) > 1:
+            X = estimator[:-1].transform(X)
+        estimator = estimator.steps[-1][1]
+    with one_thread():
+        candidates = candidates_of(estimator, X, sample_weight)
+        problems = problems_of(estimator, candidates, y)
+        found = [_solve(candidates.design, posed, candidates.constant, max_effects) for posed in problems]
+    single = len(found) == 1 and getattr(estimator, "_single", True)
+    return _collect(found, candidates.names, [posed.start for posed in problems], single=single)
+
+
+def single_effects(
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    fit_intercept: bool = True,
+    noise_variance: float | None = None,
+    start: Sequence[int] = (),
+    max_effects: int | None = None,
+) -> Inclusion:
+    """The same for a matrix and a vector, without a model before it.
+
+    Parameters
+    ----------
+    X : Design, array-like of shape (N, M), SciPy sparse array or LinearOperator
+        Candidates in columns.
+    y : array-like of shape (N,)
+        Targets.
+    sample_weight : array-like of shape (N,), optional
+        A weight of k is exactly k copies of the row.
+    fit_intercept : bool, default=True
+        Whether a constant is fitted beside them.
+    noise_variance : float, optional
+        Given, or learned.
+    start : sequence of int
+        Candidates to begin from.
+    max_effects : int, optional
+        Largest number of effects; by default a quarter of the rows, and at least ten.
+    """
+    design = as_design(X) if not isinstance(X, (list, tuple)) else as_design(np.asarray(X, dtype=np.float64))
+    target = np.asarray(y, dtype=np.float64)
+    n, m = design.shape
+    if target.shape != (n,) or not np.all(np.isfinite(target)):
+        raise ValueError(f"y has shape {target.shape}: expected ({n},) finite numbers, one for each row of X")
+    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,) or not np.all(np.isfinite(weights) & (weights >= 0.0)) or not weights.any():
+        raise ValueError(f"sample_weight has shape {weights.shape}: expected ({n},) numbers of at least 0, not all 0")
+    outside = [k for k in start if not 0 <= k < m]
+    if outside:
+        raise ValueError(f"start={outside!r}: expected candidates from 0 to {m - 1}")
+    posed = Posed.of(target, weights, [int(k) for k in start], noise_variance)
+    with one_thread():
+        found = [_solve(design, posed, fit_intercept, max_effects)]
+    return _collect(found, tuple(f"x{j}" for j in range(m)), [np.inf], single=True)
+
+
+def _solve(design: Design, posed: Posed, constant: bool, max_effects: int | None) -> _Found:
+    """Effects of one problem, and the bound of its evidence."""
+    n, m = design.shape
+    if max_effects is None:
+        max_effects = max(10, n // 4)
+    elif not isinstance(max_effects, Integral) or max_effects < 1:
+        raise ValueError(f"max_effects={max_effects!r}: expected a positive integer")
+    limit = min(int(max_effects), m)
+    if posed.again is None:
+        return _search(design, posed, posed.target, posed.weights, posed.places, constant, limit)[0]
+    # Where classes separate, the model's outputs are large, and what begins there may stay; so also begin at none.
+    nothing = np.zeros(n)
+    starts = [(nothing if posed.outputs is None else posed.outputs, posed.places), (nothing, [])]
+    return max(
+        (_bounded(design, posed, y, places, constant, limit) for y, places in starts), key=lambda found: found[2]
+    )
+
+
+def _search(
+    design: Design, posed: Posed, target: Array, weights: Array, places: list[int], constant: bool, limit: int
+) -> tuple[_Found, State]:
+    """Effects of a Gaussian problem, with what one more would be, and without."""
+    problem = Correlations(design, target, weights, constant=constant, size=posed.size)
+    search = SingleEffects(problem, noise=posed.noise, max_effects=limit)
+    state = search.run(places, posed.start)
+    if places and posed.noise is None and len(state.effects) <= _TWICE:
+        # Where there are more candidates than rows, effects at the model's noise may explain each other's errors.
+        other = search.run([], max(problem.total / problem.observations, posed.start))
+        state = max(state, other, key=search.bound)
+    return (problem, replace(state, effects=(*state.effects, search.spare(state))), search.bound(state)), state
+
+
+def _bounded(design: Design, posed: Posed, y: Array, places: list[int], constant: bool, limit: int) -> _Found:
+    """Effects of a likelihood that Gaussians bound, each from where the one before led."""
+    assert posed.again is not None
+    target, weights, further = posed.again(y, np.zeros_like(y))
+    (problem, full, bound), state = _search(design, posed, target, weights, places, constant, limit)
+    for _ in range(_ROUNDS):
+        before, leads = _inclusion(full), [effect.lead for effect in state.effects]
+        target, weights, further = posed.again(*_outputs(design, problem, state, target, constant))
+        (problem, full, bound), state = _search(design, posed, target, weights, leads, constant, limit)
+        if np.abs(_inclusion(full) - before).max() < _SAME:
+            break
+    return problem, full, bound + further + 0.5 * problem.observations * float(np.log(2.0 * np.pi))
+
+
+def _outputs(design: Design, problem: Correlations, state: State, target: Array, constant: bool) -> tuple[Array, Array]:
+    """Mean and variance of the outputs on the rows."""
+    mean, variance = np.zeros(design.shape[0]), np.zeros(design.shape[0])
+    for effect in state.effects:
+        support = np.flatnonzero(effect.alpha)
+        columns = design.columns(support) * problem.scale[support]
+        if constant:
+            columns -= (problem.weights @ columns) / problem.weights.sum()
+        own = columns @ effect.expected[support]
+        squares = effect.exists * effect.alpha[support] * (np.square(effect.mean[support]) + effect.variance)
+        mean += own
+        variance += np.maximum(np.square(columns) @ squares - np.square(own), 0.0)
+    if constant:
+        total = float(problem.weights.sum())
+        mean += float(problem.weights @ target) / total
+        variance += 1.0 / total
+    return mean, variance
+
+
+def _inclusion(state: State) -> Array:
+    out = np.ones_like(state.residual)
+    for effect in state.effects:
+        out *= 1.0 - effect.exists * effect.alpha
+    return 1.0 - out
+
+
+def _collect(found: list[_Found], names: tuple[str, ...], before: list[float], *, single: bool) -> Inclusion:
+    inclusions, means, stds, noises, counts = [], [], [], [], []
+    for problem, state, _ in found:
+        inclusions.append(_inclusion(state))
+        mean, variance = np.zeros_like(state.residual), np.zeros_like(state.residual)
+        for effect in state.effects:
+            expected = effect.expected
+            mean += expected
+            variance += effect.exists * effect.alpha * (np.square(effect.mean) + effect.variance) - np.square(expected)
+        means.append(mean * problem.scale)
+        stds.append(np.sqrt(np.maximum(variance, 0.0)) * problem.scale)
+        noises.append(state.hyper.noise)
+        counts.append(sum(effect.exists for effect in state.effects))
+    shaped = [np.array(part)[0] if single else np.array(part) for part in (inclusions, means, stds)]
+    return Inclusion(
+        *shaped,
+        names=names,
+        noise_variance=np.array(noises),
+        n_effects=np.array(counts, dtype=np.float64),
+        log_evidence=np.array([bound for *_, bound in found]),
+        status=_status(noises, before),
+        _found=tuple((problem, state) for problem, state, _ in found),
+    )
+
+
+def _status(noises: list[float], before: list[float]) -> str:
+    """Whether the effects explain what the model explained."""
+    worst = max(noise / known for noise, known in zip(noises, before, strict=True))
+    if worst <= _WORSE:
+        return "The effects explain what the model explains."
+    return (
+        f"The effects leave {worst:.2g} times the noise variance of the model: its functions overlap so much that they "
+        "cannot be told apart one by one, and the probabilities are those of the coarser description."
+    )
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError('a DataFrame needs pandas: pip install "sparsebayes[files]"') from None
+    return pandas
+
+
+__all__ = ["Candidates", "CredibleSet", "CredibleSets", "Inclusion", "inclusion", "single_effects"]

@@ -1,0 +1,242 @@
+"""Fitted estimators as weighted Gaussian problems on all candidates of their dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_expit, logsumexp
+from sklearn.base import is_classifier
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import check_is_fitted
+
+from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design
+from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators.cluster import is_dask
+from sparsebayes.estimators.dictionary import evaluate_kept
+from sparsebayes.estimators.validation import check_weights
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+_ESTIMATORS = (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier)
+# Numbers of a dictionary up to which it is held.
+_HELD = 1 << 27
+# Smallest curvature of a row: one that is saturated says next to nothing, and is not divided by less.
+_FLAT = 1e-8
+
+
+@dataclass(frozen=True)
+class Posed:
+    """The weighted Gaussian problem of one output.
+
+    Attributes
+    ----------
+    target, weights : ndarray of shape (N,)
+        What is explained, and how much each row counts.
+    size : float
+        Number of observations.
+    noise : float or None
+        Noise variance where it is known; None where it is to be learned.
+    start : float
+        Noise variance to begin with.
+    places : list of int
+        Candidates to begin from.
+    outputs : ndarray of shape (N,), optional
+        Of the model, where the likelihood is bounded about them.
+    again : callable, optional
+        Makes target, weights and the constant of the log likelihood of the mean and variance of the outputs that were
+        found, where these matter.
+    """
+
+    target: Array
+    weights: Array
+    size: float
+    noise: float | None
+    start: float
+    places: list[int]
+    outputs: Array | None = None
+    again: Callable[[Array, Array], tuple[Array, Array, float]] | None = None
+
+    @classmethod
+    def of(cls, target: Array, weights: Array, places: list[int], noise: float | None) -> Posed:
+        """Targets with nothing known of them; the noise begins as all of their variance."""
+        size = float(weights.sum())
+        mean = float(weights @ target) / size
+        variance = float(weights @ np.square(target - mean)) / size
+        return cls(target, weights, size, noise, max(noise or variance, np.finfo(float).tiny), places)
+
+    @classmethod
+    def working(cls, outputs: Array, curvature: Array, gradient: Array, weights: Array, places: list[int]) -> Posed:
+        r"""A likelihood to second order about outputs: targets :math:`y+B^{-1}\nabla\log p`, noise one."""
+        floor = np.maximum(curvature, _FLAT)
+        return cls(outputs + gradient / floor, weights * floor, float(weights.sum()), 1.0, 1.0, places)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All functions that a model could have kept, on its training rows of positive weight.
+
+    ``kept`` are those that it kept, in the order of ``relevance_``; ``values`` are those of the kept functions with the
+    intercept's, and ``rows`` the rows of positive weight among those given.
+    """
+
+    design: Design
+    names: tuple[str, ...]
+    kept: Index
+    values: Array
+    weights: Array
+    rows: Index
+    constant: bool
+
+
+def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None) -> Candidates:
+    """The dictionary of a fitted estimator, bound to its training rows again."""
+    if not isinstance(est, _ESTIMATORS):
+        raise TypeError(
+            f"cannot explain an object of type {type(est).__name__}: expected a fitted "
+            f"{', '.join(cls.__name__ for cls in _ESTIMATORS)}, or a pipeline that ends in one; of a search, pass "
+            "best_estimator_; for a matrix and a vector without a model, use single_effects(X, y)"
+        )
+    check_is_fitted(est)
+    if is_elsewhere(X) or is_dask(X):
+        raise TypeError(
+            f"X is of type {type(X).__name__}: inclusion probabilities are computed on the host; pass NumPy"
+        )
+    X = est._check_new(X)
+    weights = check_weights(sample_weight, X.shape[0])
+    rows = np.flatnonzero(weights > 0.0)
+    if len(rows) < len(weights):
+        X, weights = X[rows], weights[rows]
+    basis = getattr(est, "kernel_", None)
+    basis = est._make_basis(X, weights) if basis is None else basis
+    if basis is None:
+        names = [str(name) for name in getattr(est, "feature_names_in_", [])] or [f"x{j}" for j in range(X.shape[1])]
+        design, kept = as_design(X), est.relevance_
+    else:
+        functions = basis.bind(X, random_state=est.random_state)
+        chosen = est._candidates(rows)
+        functions = functions if chosen is None else functions.restrict(chosen)
+        large = X.shape[0] * len(functions) > _HELD
+        design = LazyDesign(functions, X) if large else DenseDesign(functions.evaluate(X))
+        names = [
+            _name(spec, int(row), rows) for spec, row in zip(functions.specifications(), functions.rows, strict=True)
+        ]
+        if est._by_row:
+            place = {int(rows[row]): m for m, row in reversed(list(enumerate(functions.rows))) if row >= 0}
+            kept = np.array([place[int(row)] for row in est.relevance_ if int(row) in place], dtype=np.intp)
+        else:
+            kept = est.relevance_[est.relevance_ < len(functions)]
+    values = evaluate_kept(est._functions, X, est._linear())
+    return Candidates(design, tuple(names), kept, values, weights, rows, bool(est.fit_intercept))
+
+
+def _name(spec: dict[str, Any], row: int, rows: Index) -> str:
+    kind = str(spec["kind"])
+    if "centre" in spec and row >= 0:
+        return f"{kind} of row {rows[row]}"
+    if kind == "linear":
+        return f"x{spec['feature']}"
+    if kind == "heaviside":
+        return f"x{spec['feature']} >= {spec['threshold']:g}"
+    if kind == "polynomial":
+        return " ".join(f"x{j}" if p == 1 else f"x{j}^{p}" for j, p in enumerate(spec["powers"]) if p)
+    return kind
+
+
+def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
+    """One problem for each target or class."""
+    given = np.asarray(y)
+    if len(given) <= (candidates.rows.max() if len(candidates.rows) else -1):
+        raise ValueError(f"y has {len(given)} rows; X has more: pass the data that the model was fitted on")
+    given = given[candidates.rows]
+    if is_classifier(est):
+        return _classes(est, candidates, given)
+    targets = np.asarray(given, dtype=np.float64).reshape(len(given), -1)
+    if targets.shape[1] != len(est._posteriors):
+        raise ValueError(f"y has {targets.shape[1]} target(s); the model was fitted on {len(est._posteriors)}")
+    if est.likelihood == "poisson":
+        return _counts(est, candidates, targets)
+    noises = np.atleast_1d(est.noise_variance_)
+    fixed = est.noise_variance is not None
+    posed = []
+    for k, posterior in enumerate(est._posteriors):
+        weights, target = candidates.weights, targets[:, k]
+        known = fixed or est.likelihood != "gaussian"
+        if est.likelihood != "gaussian":
+            weights = weights * _relative_precision(est, posterior, candidates, target, k)
+        noise, places = float(max(noises[k], np.finfo(float).tiny)), _places(candidates, posterior.functions)
+        posed.append(Posed(target, weights, float(weights.sum()), noise if known else None, noise, places))
+    return posed
+
+
+def _places(candidates: Candidates, functions: Index) -> list[int]:
+    """Candidates that an output kept, without the intercept."""
+    return [int(candidates.kept[k]) for k in functions if k < len(candidates.kept)]
+
+
+def _relative_precision(est: Any, posterior: Any, candidates: Candidates, target: Array, k: int) -> Array:
+    """How much each row counts under a robust likelihood, at the model."""
+    if est.likelihood == "outliers":
+        probability = np.asarray(est.outlier_probability_).reshape(-1, len(est._posteriors))
+        if len(probability) <= candidates.rows.max():
+            raise ValueError("y: a robust model knows its outliers by their rows; pass the data that it was fitted on")
+        return 1.0 - probability[candidates.rows, k]
+    squares = np.square(target - posterior.predict(candidates.values)) + posterior.spread(candidates.values)
+    degrees = posterior.degrees
+    return (degrees + 1.0) / (degrees + squares / posterior.noise_variance)
+
+
+def _counts(est: Any, candidates: Candidates, targets: Array) -> list[Posed]:
+    posed = []
+    for t, posterior in zip(targets.T, est._posteriors, strict=True):
+        outputs, _ = posterior._log_rate(candidates.values)
+        rate = np.exp(outputs)
+        places = _places(candidates, posterior.functions)
+        posed.append(Posed.working(outputs, rate, t - rate, candidates.weights, places))
+    return posed
+
+
+def _classes(est: Any, candidates: Candidates, labels: NDArray[Any]) -> list[Posed]:
+    """One problem for each class against the others, whose outputs stay as they are."""
+    unknown = set(np.unique(labels).tolist()) - set(est.classes_.tolist())
+    if unknown:
+        raise ValueError(
+            f"y has labels {sorted(unknown)!r} that the model was not fitted on: {est.classes_.tolist()!r}"
+        )
+    numbers = np.searchsorted(est.classes_, labels)
+    weights = candidates.weights
+    if est.class_weight is not None:
+        weights = weights * np.asarray(compute_sample_weight(est.class_weight, labels), dtype=np.float64)
+    outputs = np.hstack([posterior.predict(candidates.values) for posterior in est._posteriors])
+    joint = est._posteriors[0].n_outputs > 1
+    posed = []
+    for k, y in enumerate(outputs.T):
+        # The logistic of a class against the others is that of its output less theirs.
+        others = np.asarray(logsumexp(np.delete(outputs, k, axis=1), axis=1)) if joint else np.zeros(len(y))
+        signs = np.where(numbers == (1 if outputs.shape[1] == 1 else k), 0.5, -0.5)
+        again = partial(_logistic, signs, others, weights)
+        target, rows, _ = again(y, np.zeros(len(y)))
+        posterior = est._posteriors[0 if joint else k]
+        mine = posterior.functions[posterior.outputs == k] if joint else posterior.functions
+        posed.append(Posed(target, rows, float(weights.sum()), 1.0, 1.0, _places(candidates, mine), y, again))
+    return posed
+
+
+def _logistic(signs: Array, others: Array, weights: Array, mean: Array, variance: Array) -> tuple[Array, Array, float]:
+    r"""Targets, row weights and constant of Jaakkola and Jordan's Gaussian bound of the logistic likelihood.
+
+    :math:`\log\sigma(\pm\eta)\ge\log\sigma(\xi)-\xi/2+(t-\frac12)\eta-\lambda(\eta^2-\xi^2)` with
+    :math:`\lambda=\tanh(\xi/2)/4\xi`, best at :math:`\xi^2=E[\eta^2]`: row weights :math:`2\lambda` and targets
+    :math:`(t-\frac12)/2\lambda`.  Where the classes separate, Laplace's curvature :math:`p(1-p)` vanishes and the data
+    would say nothing; the bound's falls only as :math:`1/\xi`.
+    """
+    xi = np.maximum(np.sqrt(np.square(mean - others) + variance), 1e-6)
+    curvature = np.tanh(0.5 * xi) / (2.0 * xi)
+    constant = log_expit(xi) - 0.5 * xi + 0.5 * curvature * np.square(xi) + 0.5 * np.square(signs) / curvature
+    return signs / curvature + others, weights * curvature, float(weights @ constant)

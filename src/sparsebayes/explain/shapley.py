@@ -1,0 +1,280 @@
+r"""Exact attributions of a model's outputs to its inputs, with the posterior's error bars.
+
+The output :math:`y(\mathbf x)=\sum_mw_m\phi_m(\mathbf x)` is linear in the weights, and Shapley values are linear in
+the output: :math:`\phi_j=\mathbf a_j^\top\mathbf w` with the attributions :math:`\mathbf a_j` of the functions, so that
+the posterior of an attribution is Gaussian with mean :math:`\mathbf a_j^\top\boldsymbol\mu` and variance
+:math:`\mathbf a_j^\top\boldsymbol\Sigma\mathbf a_j`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.posterior import ClassPosterior
+from sparsebayes.threads import one_thread
+
+from .products import Terms, terms_of
+from .quadrature import product_values
+
+Array = NDArray[np.float64]
+
+VALUES = ("baseline", "interventional")
+_ESTIMATORS = (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier)
+# Rows of X that stand for the data where no background is given, and numbers held at once.
+_BACKGROUND = 100
+_NUMBERS = 1 << 21
+
+
+@dataclass(frozen=True)
+class Attributions:
+    """Shapley values of every input for every row.
+
+    Attributes
+    ----------
+    values, std : ndarray of shape (n, d) or (n, d, K)
+        Posterior mean and standard deviation of each attribution; for several targets or classes one for each of the K
+        outputs.
+    base_values, base_std : float or ndarray of shape (K,)
+        Output without any input known: its mean over the background.  ``base_values + values.sum(axis=1)`` is the
+        model's output.
+    data : ndarray of shape (n, d)
+        The rows.
+    feature_names, output_names : list of str
+        Of the inputs, and of the outputs (empty where there is one).
+    value : {"baseline", "interventional"}
+        The value function.
+    """
+
+    values: Array
+    std: Array
+    base_values: Any
+    base_std: Any
+    data: Array
+    feature_names: list[str]
+    output_names: list[str]
+    value: str
+
+    def to_explanation(self) -> Any:
+        """As a ``shap.Explanation``, with the standard deviations as its ``error_std``."""
+        try:
+            import shap
+        except ImportError:
+            raise ImportError("an Explanation needs the package shap: pip install 'sparsebayes[explain]'") from None
+        return shap.Explanation(
+            values=self.values,
+            base_values=np.repeat(np.asarray(self.base_values)[None], len(self.data), axis=0),
+            data=self.data,
+            feature_names=self.feature_names,
+            output_names=self.output_names or None,
+            error_std=self.std,
+        )
+
+    def to_frame(self, output: int = 0) -> Any:
+        """Attributions of one output as a pandas DataFrame, one column for each input."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError('a DataFrame needs pandas: pip install "sparsebayes[files]"') from None
+        values = self.values if self.values.ndim == 2 else self.values[:, :, output]
+        return pandas.DataFrame(values, columns=self.feature_names)
+
+
+def shapley(
+    model: Any,
+    X: Any,
+    background: Any = None,
+    *,
+    value: str = "baseline",
+    as_array: bool = False,
+    return_std: bool = False,
+) -> Any:
+    r"""Exact Shapley values of a fitted model.
+
+    The attributions are of the model's output: a regression's mean, the log rate of counts, the log-odds of two classes
+    or the outputs of several, at the posterior mean of the weights (``decision_function`` before it is moderated).
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Fitted; its functions must be products or sums of functions of one input: Gaussian and Laplacian kernels (with
+        one width or one for each input), linear splines, the linear kernel, columns, monomials, steps, or sums of them.
+        The steps of a pipeline before the model are carried out first: attributions are to what comes out of them.
+    X : array-like of shape (n, d)
+        Rows to be explained.
+    background : array-like of shape (k, d) or (d,), optional
+        What an input that is not known is replaced by.  By default the mean of X under ``value="baseline"``, and X
+        itself (100 rows of it, evenly spaced) under ``value="interventional"``.
+    value : {"baseline", "interventional"}
+        What a set S of known inputs is worth.  "baseline": the output at the row with all other inputs at one reference
+        point, the mean of ``background``.  "interventional": the mean of the outputs with all other inputs those of
+        each row of ``background`` in turn.
+    as_array : bool, default=False
+        Return arrays also where shap is installed.
+    return_std : bool, default=False
+        Of arrays: also return the standard deviations.
+
+    Returns
+    -------
+    shap.Explanation, ndarray, or a tuple (values, std)
+        An explanation where shap is installed (the posterior's standard deviations are its ``error_std``), else the
+        values, of shape (n, d), or (n, d, K) for K outputs.
+
+    Notes
+    -----
+    O(functions × inputs²) operations a row (and row of the background), exact to rounding (see
+    :mod:`sparsebayes.explain.quadrature`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsebayes import RVR
+    >>> from sparsebayes.explain import shapley
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 3))
+    >>> model = RVR().fit(X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2])
+    >>> values, std = shapley(model, X, as_array=True, return_std=True)
+    >>> bool(np.allclose(values.sum(axis=1), model.predict(X) - model.predict(X.mean(axis=0)[None])))
+    True
+    """
+    found = attributions(model, X, background, value=value)
+    if not as_array and not return_std:
+        try:
+            return found.to_explanation()
+        except ImportError:
+            return found.values
+    return (found.values, found.std) if return_std else found.values
+
+
+def attributions(model: Any, X: Any, background: Any = None, *, value: str = "baseline") -> Attributions:
+    """Exact Shapley values with all that is known of them; see :func:`shapley`."""
+    if value not in VALUES:
+        raise ValueError(f"value={value!r}: expected one of {', '.join(map(repr, VALUES))}")
+    est, X, background, names = _unpack(model, X, background)
+    X = _rows(est, X, "X")
+    reference = _references(est, X, background, value)
+    terms = [] if est._functions is None else terms_of(est._functions)
+    n_functions = 0 if est._functions is None else len(est._functions)
+    outputs = list(_outputs(est))
+    n, d = X.shape
+    values, std = np.empty((n, d, len(outputs))), np.empty((n, d, len(outputs)))
+    step = max(1, _NUMBERS // max(1, d * max(1, n_functions)))
+    with one_thread():
+        at_reference = [t.evaluate(reference) for t in terms]
+        for start in range(0, n, step):
+            part = slice(start, start + step)
+            by_function = _by_function(terms, X[part], at_reference, n_functions)
+            for k, (functions, mean, covariance, _) in enumerate(outputs):
+                mine = by_function[:, :, functions]
+                values[part, :, k] = mine @ mean
+                squares = np.einsum("njf,njf->nj", mine @ covariance, mine)
+                std[part, :, k] = np.sqrt(np.maximum(squares, 0.0))
+    base = np.zeros((1, 0)) if est._functions is None else est._functions.evaluate(reference).mean(axis=0)
+    base = base.reshape(-1)
+    base_values = np.array([base[functions] @ mean + offset for functions, mean, _, offset in outputs])
+    base_std = np.sqrt([max(float(base[f] @ covariance @ base[f]), 0.0) for f, _, covariance, _ in outputs])
+    single = len(outputs) == 1 and getattr(est, "_single", True)
+    return Attributions(
+        values=values[:, :, 0] if single else values,
+        std=std[:, :, 0] if single else std,
+        base_values=float(base_values[0]) if single else base_values,
+        base_std=float(base_std[0]) if single else base_std,
+        data=X,
+        feature_names=names,
+        output_names=[] if single else _output_names(est, len(outputs)),
+        value=value,
+    )
+
+
+def _by_function(terms: list[Terms], X: Array, references: list[Array], n_functions: int) -> Array:
+    """Attributions of every function to every input, (n, d, F), the mean over the references."""
+    n, d = X.shape
+    found = np.zeros((n, d, n_functions))
+    for some, below in zip(terms, references, strict=True):
+        above = some.evaluate(X)
+        count, r = some.features.shape
+        total = np.zeros((n, count, r))
+        for b in below:
+            total += product_values(above.reshape(-1, r), np.tile(b, (n, 1))).reshape(n, count, r)
+        total /= len(below)
+        if r == d and np.all(some.features == np.arange(d)):
+            found[:, :, some.owners] += total.transpose(0, 2, 1)
+            continue
+        for i in range(r):
+            # A function may have several terms, but never two with the same input.
+            found[:, some.features[:, i], some.owners] += total[:, :, i]
+    return found
+
+
+def _outputs(est: Any) -> Iterator[tuple[Any, Array, Array, float]]:
+    """Functions, posterior mean and covariance of the weights, and offset of every output."""
+    for posterior in est._posteriors:
+        if isinstance(posterior, ClassPosterior):
+            for k in range(posterior.n_outputs):
+                mine = np.flatnonzero(posterior.outputs == k)
+                yield posterior.functions[mine], posterior.mean[mine], posterior.covariance[np.ix_(mine, mine)], 0.0
+        else:
+            yield posterior.functions, posterior.mean, posterior.covariance, posterior.offset
+
+
+def _output_names(est: Any, count: int) -> list[str]:
+    return [str(label) for label in est.classes_] if is_classifier(est) else [f"target {k}" for k in range(count)]
+
+
+def _unpack(model: Any, X: Any, background: Any) -> tuple[Any, Any, Any, list[str]]:
+    """The estimator at the end of a pipeline, what reaches it, and the names of its inputs."""
+    est = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not isinstance(est, _ESTIMATORS):
+        raise TypeError(
+            f"cannot explain an object of type {type(est).__name__}: expected a fitted "
+            f"{', '.join(cls.__name__ for cls in _ESTIMATORS)}, or a pipeline that ends in one; of a search, pass "
+            "best_estimator_"
+        )
+    check_is_fitted(est)
+    names = getattr(model, "feature_names_in_", None)
+    names = getattr(est, "feature_names_in_", None) if names is None else names
+    if isinstance(model, Pipeline) and len(model.steps) > 1:
+        before = model[:-1]
+        if background is not None and np.ndim(background) == 1:
+            background = np.reshape(background, (1, -1))
+        X = before.transform(X)
+        background = None if background is None else before.transform(background)
+        try:
+            names = before.get_feature_names_out()
+        except (AttributeError, ValueError):
+            names = None
+    if names is None or len(names) != est.n_features_in_:
+        names = [f"x{j}" for j in range(est.n_features_in_)]
+    return est, X, background, [str(name) for name in names]
+
+
+def _rows(est: Any, X: Any, name: str) -> Array:
+    if sparse.issparse(X):
+        raise TypeError(f"{name} is sparse: attributions are dense; pass {name}.toarray() of the rows to be explained")
+    return np.asarray(est._check_new(X), dtype=np.float64)
+
+
+def _references(est: Any, X: Array, background: Any, value: str) -> Array:
+    """Rows that stand for inputs that are not known."""
+    if background is None:
+        if len(X) == 1:
+            raise ValueError(
+                "background=None: one row of X cannot be its own background; pass rows of the training data"
+            )
+        rows = X if value == "baseline" else X[np.linspace(0, len(X) - 1, min(len(X), _BACKGROUND)).astype(int)]
+    else:
+        if np.ndim(background) == 1:
+            # A Series of column means keeps the names of its columns.
+            is_series = hasattr(background, "to_frame")
+            background = background.to_frame().T if is_series else np.reshape(background, (1, -1))
+        rows = _rows(est, background, "background")
+    return rows.mean(axis=0, keepdims=True) if value == "baseline" else rows

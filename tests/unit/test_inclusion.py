@@ -1,0 +1,348 @@
+"""Inclusion probabilities and credible sets: against enumeration, traps, twins, and all likelihoods."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import multivariate_normal
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from supports import enumerate_supports
+
+from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.basis import RBF, Heaviside, Polynomial
+from sparsebayes.design import as_design
+from sparsebayes.explain import inclusion, single_effects
+from sparsebayes.explain.effects import Correlations, Hyperparameters, SingleEffects
+
+
+def correlated(seed, n=60, m=12, rho=0.5, k=3):
+    """A few effects among columns that correlate with their neighbours, standardised."""
+    rng = np.random.default_rng(seed)
+    C = rho ** np.abs(np.subtract.outer(np.arange(m), np.arange(m)))
+    X = rng.standard_normal((n, m)) @ np.linalg.cholesky(C).T
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    w = np.zeros(m)
+    w[rng.choice(m, k, replace=False)] = rng.standard_normal(k)
+    y = X @ w + rng.standard_normal(n)
+    return X, y - y.mean(), w
+
+
+def trap(seed, n=500, m=50):
+    """Two causes, and a column that correlates with both more than either does with the target."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m))
+    X[:, 2] = 0.95 * (X[:, 0] + X[:, 1]) / np.sqrt(2.0) + np.sqrt(1.0 - 0.95**2) * rng.standard_normal(n)
+    return X, X[:, 0] + X[:, 1] + rng.standard_normal(n)
+
+
+def search(X, y, noise=None, prior=None, constant=True):
+    problem = Correlations(as_design(X), y, np.ones(len(y)), constant=constant, size=len(y))
+    return problem, SingleEffects(problem, noise=noise, prior=prior, max_effects=X.shape[1])
+
+
+def members(found, **how):
+    return [sorted(one.members) for one in found.credible_sets(**how)]
+
+
+def test_one_effect_is_exact():
+    X, y, _ = correlated(0)
+    noise, prior, n = 0.8, 0.3, len(y)
+    _, effects = search(X, y, noise, prior, constant=False)
+    found = effects.effect(X.T @ y, Hyperparameters(noise, prior))
+    logs = np.array(
+        [multivariate_normal.logpdf(y, np.zeros(n), noise * np.eye(n) + prior * np.outer(x, x)) for x in X.T]
+    )
+    none = multivariate_normal.logpdf(y, np.zeros(n), noise * np.eye(n))
+    share = np.exp(logs - logs.max())
+    np.testing.assert_allclose(found.alpha, share / share.sum(), atol=2e-7)
+    factor = np.log(np.mean(np.exp(logs - none)))
+    assert found.evidence == pytest.approx(factor, rel=1e-10)
+    assert found.exists == pytest.approx(1.0 / (1.0 + np.exp(-factor)), rel=1e-10)
+    np.testing.assert_allclose(found.mean, prior * (X.T @ y) / (prior * n + noise), rtol=1e-10)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.7])
+def test_against_enumeration(rho):
+    apart = []
+    for seed in range(20):
+        X, y, _ = correlated(seed, rho=rho)
+        found = single_effects(X, y)
+        hyper, slots = found._found[0][1].hyper, len(found._found[0][1].effects)
+        probability = 1.0 - (1.0 - 0.5 / X.shape[1]) ** slots
+        exact = enumerate_supports(X, y, hyper.noise, hyper.prior, probability)
+        apart.append(np.abs(found.inclusion - exact).mean())
+    assert np.mean(apart) <= 0.05
+
+
+def test_the_bound_rises_and_is_one():
+    X, y, _ = correlated(3)
+    noise, prior = 1.0, 0.5
+    _, effects = search(X, y, noise, prior, constant=False)
+    state = effects.start([0, 5, 7], noise)
+    bounds = [effects.bound(state)]
+    for _ in range(15):
+        state = effects.sweep(state)
+        bounds.append(effects.bound(state))
+    assert min(np.diff(bounds[1:])) > -1e-9
+    # The evidence itself: every effect is absent with probability one half, or at any of the candidates.
+    n, m = X.shape
+    count = len(state.effects)
+    columns = np.column_stack([X, np.zeros(n)])
+    log_prior = np.append(np.full(m, np.log(0.5 / m)), np.log(0.5))
+    places = np.array(np.meshgrid(*[np.arange(m + 1)] * count)).reshape(count, -1).T
+    logs = [
+        multivariate_normal.logpdf(y, np.zeros(n), noise * np.eye(n) + prior * columns[:, p] @ columns[:, p].T)
+        + log_prior[p].sum()
+        for p in places
+    ]
+    evidence = np.logaddexp.reduce(logs)
+    assert evidence - 2.0 < bounds[-1] + count * np.log(0.5) <= evidence
+
+
+def test_residuals_are_residuals():
+    X, y, _ = correlated(1)
+    _, effects = search(X, y)
+    state = effects.run([0], 1.0)
+    expected = X.T @ (y - X @ state.expected)
+    np.testing.assert_allclose(state.residual, expected, atol=1e-8 * np.abs(X.T @ y).max())
+    error = np.sum((y - X @ state.expected) ** 2)
+    spread = sum(len(y) * e.square - np.sum((X @ e.expected) ** 2) for e in state.effects)
+    assert effects.expected_error(state) == pytest.approx(error + spread, rel=1e-9)
+
+
+@pytest.mark.parametrize("start", [(), (2,)])
+def test_the_trap_is_left(start):
+    for seed in range(10):
+        X, y = trap(seed)
+        assert sorted(members(single_effects(X, y, start=start))) == [[0], [1]]
+
+
+def test_no_start_is_better_than_the_truth():
+    for seed in range(10):
+        X, y = trap(seed, n=200)
+        y = y + 2.0 * np.random.default_rng(seed + 100).standard_normal(len(y))  # here the evidence may prefer the one
+        found, truth = single_effects(X, y), single_effects(X, y, start=[0, 1])
+        assert found.log_evidence[0] >= truth.log_evidence[0] - 0.1
+
+
+def test_twins_share():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8))
+    X[:, 5] = X[:, 2]
+    X[:, 6] = 1.0  # a constant explains nothing beside the intercept
+    y = X[:, 2] + X[:, 0] + rng.standard_normal(200)
+    found = single_effects(X, y)
+    assert found.inclusion[2] == pytest.approx(found.inclusion[5], rel=1e-9)
+    assert found.inclusion[2] == pytest.approx(0.5, abs=0.02)
+    assert found.inclusion[6] == 0.0
+    assert sorted(members(found)) == [[0], [2, 5]]
+    assert all(one.purity > 0.999 for one in found.credible_sets())
+
+
+def test_noise_has_no_sets():
+    sets = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        sets += len(single_effects(rng.standard_normal((100, 200)), rng.standard_normal(100)).credible_sets())
+    assert sets <= 2
+
+
+def test_units_do_not_matter():
+    X, y, _ = correlated(2)
+    scale = 10.0 ** np.arange(-6, 6)
+    found, other = single_effects(X, y), single_effects(X * scale + 3.0 * scale, 100.0 * y + 5.0)
+    np.testing.assert_allclose(other.inclusion, found.inclusion, atol=1e-6)
+    np.testing.assert_allclose(other.mean * scale, 100.0 * found.mean, atol=1e-5)
+    np.testing.assert_allclose(other.std * scale, 100.0 * found.std, atol=1e-5)
+
+
+def test_weights_are_copies():
+    X, y, _ = correlated(4)
+    counts = np.random.default_rng(0).integers(0, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), counts)
+    found, copies = single_effects(X, y, counts), single_effects(X[rows], y[rows])
+    np.testing.assert_allclose(found.inclusion, copies.inclusion, atol=1e-8)
+    model = SparseBayesRegressor().fit(X, y, sample_weight=counts)
+    again = SparseBayesRegressor().fit(X[rows], y[rows])
+    first, second = inclusion(model, X, y, sample_weight=counts), inclusion(again, X[rows], y[rows])
+    np.testing.assert_allclose(first.inclusion, second.inclusion, atol=1e-6)
+
+
+def test_any_design_will_do():
+    X, y, _ = correlated(5)
+    found = single_effects(X, y).inclusion
+    for other in (sparse.csc_array(X), sparse.linalg.aslinearoperator(X), as_design(X)):
+        np.testing.assert_allclose(single_effects(other, y).inclusion, found, atol=1e-8)
+
+
+def test_many_candidates_of_one_effect():
+    """More than are kept as columns: products go by the rows, and say the same."""
+    rng = np.random.default_rng(0)
+    common = rng.standard_normal(100)
+    X = common[:, None] + 0.01 * rng.standard_normal((100, 150))
+    y = common + 0.5 * rng.standard_normal(100)
+    found = single_effects(X, y)
+    assert np.count_nonzero(found.inclusion > 1e-4) > 64
+    problem, state = found._found[0]
+    np.testing.assert_allclose(
+        problem.times(state.expected), state.expected @ problem.columns(np.arange(150)), rtol=1e-8, atol=1e-8
+    )
+    assert found.credible_sets()[0].purity > 0.9
+    assert len(members(found)[0]) > 20
+
+
+def test_impure_sets_are_left_out():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 2))
+    X = np.column_stack([X[:, 0] + X[:, 1], X[:, 0] - X[:, 1]])
+    y = X[:, 0] + X[:, 1] + 0.01 * rng.standard_normal(60)
+    found = single_effects(X[:, :2], y)
+    for one in found.credible_sets(min_abs_corr=0.5):
+        assert one.purity >= 0.5
+    strict = found.credible_sets(coverage=0.999)
+    assert all(one.probability >= 0.999 for one in strict)
+
+
+def test_a_fixed_noise_stays():
+    X, y, _ = correlated(6)
+    model = SparseBayesRegressor(noise_variance=2.0).fit(X, y)
+    assert inclusion(model, X, y).noise_variance[0] == 2.0
+    learned = inclusion(SparseBayesRegressor().fit(X, y), X, y).noise_variance[0]
+    assert 0.5 < learned < 2.0
+
+
+def causes(n=400, m=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m))
+    X[:, 4] = X[:, 3] + 0.05 * rng.standard_normal(n)
+    return X, 1.5 * X[:, 0] - 1.5 * X[:, 3], rng
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "outliers", "student-t", "poisson"])
+def test_all_likelihoods_of_numbers(likelihood):
+    X, signal, rng = causes()
+    y = rng.poisson(np.exp(0.5 * signal)) if likelihood == "poisson" else signal + rng.standard_t(4, len(signal))
+    found = inclusion(SparseBayesRegressor(likelihood=likelihood).fit(X, y), X, y)
+    assert sorted(members(found)) in ([[0], [3]], [[0], [3, 4]])
+    assert np.delete(found.inclusion, [0, 3, 4]).max() < 0.2
+
+
+def test_classes():
+    X, signal, rng = causes()
+    labels = np.where(signal + rng.logistic(size=len(signal)) > 0.0, "yes", "no")
+    found = inclusion(SparseBayesClassifier().fit(X, labels), X, labels)
+    assert sorted(members(found)) == [[0], [3, 4]] or sorted(members(found)) == [[0], [3]]
+    assert 1.0 < found.mean[0] < 2.2
+    several = np.digitize(signal, [-1.0, 1.0])
+    found = inclusion(SparseBayesClassifier().fit(X, several), X, several)
+    assert found.inclusion.shape == (3, 12)
+    assert {one.output for one in found.credible_sets()} >= {0, 2}
+    weighted = SparseBayesClassifier(class_weight="balanced").fit(X, labels)
+    assert inclusion(weighted, X, labels).inclusion[0] > 0.99
+
+
+def test_several_targets():
+    X, signal, rng = causes()
+    Y = np.column_stack([signal, X[:, 7]]) + rng.standard_normal((len(X), 2))
+    found = inclusion(SparseBayesRegressor().fit(X, Y), X, Y)
+    assert found.inclusion.shape == (2, 12)
+    assert found.inclusion[1, 7] > 0.99
+    assert found.inclusion[0, 7] < 0.2
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RVR(gamma=0.1),
+        RVR(gamma="evidence"),
+        RVR(kernel="precomputed"),
+        RVC(gamma=0.1),
+        SparseBayesRegressor(RBF(3.0, centres=10)),
+        SparseBayesRegressor(Heaviside()),
+        SparseBayesRegressor(Polynomial(3)),
+    ],
+    ids=str,
+)
+def test_dictionaries(model):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, (60, 1))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(60)
+    if isinstance(model, RVC):
+        y = (y > 0.0).astype(int)
+    if getattr(model, "kernel", None) == "precomputed":
+        X = np.exp(-0.5 * (X - X.T) ** 2)
+    found = inclusion(model.fit(X, y), X, y)
+    assert found.inclusion.shape == (len(found.names),)
+    assert found.n_effects[0] > 0.9
+    assert np.all((found.inclusion >= 0.0) & (found.inclusion <= 1.0))
+
+
+def test_a_pipeline_and_frames():
+    pandas = pytest.importorskip("pandas")
+    X, signal, rng = causes()
+    y = signal + rng.standard_normal(len(signal))
+    frame = pandas.DataFrame(X, columns=[f"c{j}" for j in range(12)])
+    found = inclusion(SparseBayesRegressor().fit(frame, y), frame, y)
+    table = found.to_frame()
+    assert list(table.columns) == ["output", "candidate", "name", "inclusion", "mean", "std"]
+    assert table.loc[table["inclusion"].idxmax(), "name"] in ("c0", "c3")
+    sets = found.credible_sets()
+    assert len(sets.to_frame()) == sum(len(one) for one in sets)
+    assert "one of c" in str(sets)
+    assert "expected number of effects" in str(found)
+    pipeline = make_pipeline(StandardScaler(), SparseBayesRegressor()).fit(X, y)
+    np.testing.assert_allclose(inclusion(pipeline, X, y).inclusion, found.inclusion, atol=1e-6)
+
+
+def test_the_status_says_where_effects_are_a_poorer_description():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, (60, 1))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(60)
+    found = inclusion(RVR(gamma=0.1).fit(X, y), X, y)
+    assert "times the noise variance" in found.status
+    assert found.status in str(found)
+    X, signal, rng = causes()
+    y = signal + rng.standard_normal(len(signal))
+    found = inclusion(SparseBayesRegressor().fit(X, y), X, y)
+    assert found.status == "The effects explain what the model explains."
+
+
+def test_zero_weights_and_kernels():
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(-3.0, 3.0, (60, 1)), axis=0)
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(60)
+    weights = np.ones(60)
+    weights[::3] = 0.0
+    some = weights > 0.0
+    model, less = RVR(gamma=1.0).fit(X, y, weights), RVR(gamma=1.0).fit(X[some], y[some])
+    found, other = inclusion(model, X, y, weights), inclusion(less, X[some], y[some])
+    np.testing.assert_allclose(found.inclusion, other.inclusion, atol=1e-6)
+    assert found.names[0] == "rbf of row 1"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, y, m: inclusion(m, X, y).credible_sets(coverage=1.0), "coverage=1.0"),
+        (lambda X, y, m: inclusion(m, X, y).credible_sets(min_abs_corr=-0.1), "min_abs_corr=-0.1"),
+        (lambda X, y, m: inclusion(m, X, y[:-1]), "y has 59 rows"),
+        (lambda X, y, m: inclusion(m, X, np.column_stack([y, y])), r"y has 2 target\(s\)"),
+        (lambda X, y, m: inclusion(m, X, y, max_effects=0), "max_effects=0"),
+        (lambda X, y, m: single_effects(X, y[:-1]), r"y has shape \(59,\)"),
+        (lambda X, y, m: single_effects(X, y, -np.ones(60)), "sample_weight"),
+        (lambda X, y, m: single_effects(X, y, start=[12]), r"start=\[12\]"),
+    ],
+)
+def test_what_is_wrong_is_said(call, message):
+    X, y, _ = correlated(0)
+    with pytest.raises(ValueError, match=message):
+        call(X, y, SparseBayesRegressor().fit(X, y))
+
+
+def test_other_objects_are_refused():
+    X, y, _ = correlated(0)
+    with pytest.raises(TypeError, match="single_effects"):
+        inclusion(StandardScaler().fit(X), X, y)
+    model = SparseBayesClassifier().fit(X, y > 0.0)
+    with pytest.raises(ValueError, match="labels"):
+        inclusion(model, X, np.where(y > 0.0, 2, 3))

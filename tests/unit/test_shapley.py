@@ -1,0 +1,242 @@
+"""Exact attributions: by definition, to rounding, in the time that is promised."""
+
+import sys
+import time
+from functools import cache
+
+import numpy as np
+import pytest
+from coalitions import enumerate_coalitions
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.basis import RBF, Cauchy, Heaviside, Laplacian, Linear, LinearSpline, Polynomial
+from sparsebayes.explain import attributions, quadrature, shapley
+from sparsebayes.explain.quadrature import product_values
+
+D = 10
+EXACT = {"rtol": 0.0, "atol": 1e-10}
+
+
+def problem(n=80, d=D, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, d))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] + 0.1 * rng.standard_normal(n)
+    return X, y
+
+
+MODELS = {
+    "rbf": RVR(gamma=0.3),
+    "a width for each input": RVR(kernel=RBF(list(np.linspace(1.0, 4.0, D)))),
+    "laplacian": RVR(kernel="laplacian", gamma=0.2),
+    "linear kernel": RVR(kernel="linear"),
+    "linear spline, factors of both signs": SparseBayesRegressor(LinearSpline()),
+    "columns": SparseBayesRegressor(),
+    "monomials": SparseBayesRegressor(Polynomial(3, interaction_only=True) + Polynomial(2)),
+    "steps and columns": SparseBayesRegressor(Heaviside() + Linear()),
+    "a sum of everything": SparseBayesRegressor(Linear() + RBF(2.0) + Laplacian(3.0) + Polynomial(2)),
+}
+
+
+@cache
+def fitted(name):
+    return MODELS[name].fit(*problem())
+
+
+@pytest.mark.parametrize("value", ["baseline", "interventional"])
+@pytest.mark.parametrize("name", MODELS)
+def test_equal_to_all_coalitions(name, value):
+    X, model = problem()[0], fitted(name)
+    background = X[:4]
+    values, std = shapley(model, X[10:12], background, value=value, as_array=True, return_std=True)
+    rows = background.mean(axis=0, keepdims=True) if value == "baseline" else background
+    for found, x in zip(values, X[10:12], strict=True):
+        np.testing.assert_allclose(found, enumerate_coalitions(model.predict, x, rows), **EXACT)
+    # The standard deviation, too, from coalitions: attributions of every kept function by itself.
+    posterior = model._posteriors[0]
+    by_function = enumerate_coalitions(lambda Z: model._values(Z)[:, posterior.functions], X[10], rows)
+    expected = np.sqrt(np.einsum("jf,fg,jg->j", by_function, posterior.covariance, by_function))
+    np.testing.assert_allclose(std[0], expected, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("value", ["baseline", "interventional"])
+@pytest.mark.parametrize("name", MODELS)
+def test_attributions_add_up(name, value):
+    X, model = problem()[0], fitted(name)
+    found = attributions(model, X, X[:7], value=value)
+    np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), model.predict(X), **EXACT)
+    reference = X[:7].mean(axis=0, keepdims=True) if value == "baseline" else X[:7]
+    np.testing.assert_allclose(found.base_values, model.predict(reference).mean(), **EXACT)
+
+
+@pytest.mark.parametrize("r", [2, 3, 30, 101, 400])
+@pytest.mark.parametrize("signed", [False, True])
+def test_products_add_up_for_many_factors(r, signed):
+    rng = np.random.default_rng(r)
+    a, b = (rng.uniform(-1.0 if signed else 0.0, 1.0, (20, r)) * 2.0 for _ in range(2))
+    found = product_values(a, b)
+    scale = np.prod(np.maximum(np.abs(a), np.abs(b)), axis=1)
+    np.testing.assert_allclose((found.sum(axis=1) - (a.prod(axis=1) - b.prod(axis=1))) / scale, 0.0, atol=1e-13)
+
+
+def test_products_whose_factors_vanish_or_underflow():
+    a = np.array([[0.0, 0.5, 2.0], [0.0, 0.0, 1.0], [1e-300, 1.0, 1.0], [0.0, 0.0, 0.0]])
+    b = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 1.0], [1.0, 1e-300, 1.0], [0.0, 1.0, 0.0]])
+    found = product_values(a, b)
+    for one, x, z in zip(found, a, b, strict=True):
+        expected = enumerate_coalitions(lambda rows: rows.prod(axis=1), x, z[None])
+        np.testing.assert_allclose(one, expected, rtol=1e-13, atol=1e-300)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_fewer_nodes_say_the_same(signed, monkeypatch):
+    rng = np.random.default_rng(0)
+    b = rng.uniform(0.5, 1.0, (200, 60)) * (np.where(rng.random((200, 60)) < 0.5, -1.0, 1.0) if signed else 1.0)
+    a = b * (1.0 + rng.uniform(-1.0, 1.0, (200, 60)) * 10.0 ** rng.uniform(-4.0, 0.0, (200, 1)))
+    few = product_values(a, b)
+    used = quadrature.nodes_needed(0.5 * (a + b) / np.maximum(abs(a), abs(b)), (a - b) / np.maximum(abs(a), abs(b)))
+    assert used.min() < 8
+    assert 12 < used.max() <= 30
+    monkeypatch.setattr(quadrature, "_ELLIPSES", ())
+    all_nodes = product_values(a, b)
+    scale = np.prod(np.maximum(np.abs(a), np.abs(b)), axis=1)[:, None]
+    np.testing.assert_allclose(few / scale, all_nodes / scale, rtol=0.0, atol=1e-15)
+
+
+def test_no_digits_are_lost_at_a_hundred_inputs():
+    """Two kinds of factors by symmetry have the values that the integral gives in closed form."""
+    r = 100
+    a, b = np.full((1, r), 1.0), np.full((1, r), 0.25)
+    np.testing.assert_allclose(product_values(a, b), (1.0 - 0.25**r) / r, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (RVC(gamma=0.3), 2),
+        (SparseBayesClassifier(), 3),
+        (RVC(gamma=0.3, multi_class="ovr"), 3),
+    ],
+)
+def test_classes(model, labels):
+    X, y = problem()
+    model.fit(X, np.digitize(y, np.quantile(y, np.arange(1, labels) / labels)))
+    found = attributions(model, X[:5], X[20:], value="interventional")
+    outputs = np.hstack([p.predict(model._values(X[:5])) for p in model._posteriors])
+    total = found.base_values + found.values.sum(axis=1)
+    np.testing.assert_allclose(total.reshape(5, -1), outputs, **EXACT)
+    assert found.values.shape == ((5, D) if labels == 2 else (5, D, labels))
+    assert found.output_names == ([] if labels == 2 else ["0", "1", "2"])
+    if labels == 2:
+        expected = enumerate_coalitions(lambda Z: model._posteriors[0].predict(model._values(Z))[:, 0], X[0], X[20:24])
+        found = attributions(model, X[:1], X[20:24], value="interventional")
+        np.testing.assert_allclose(found.values[0], expected, **EXACT)
+
+
+def test_several_targets_and_counts():
+    X, y = problem()
+    model = RVR(gamma=0.3).fit(X, np.column_stack([y, -2.0 * y]))
+    found = attributions(model, X[:3])
+    assert found.values.shape == (3, D, 2)
+    np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), model.predict(X[:3]), **EXACT)
+    counts = SparseBayesRegressor(likelihood="poisson").fit(X, np.random.default_rng(0).poisson(np.exp(X[:, 0] + 1.0)))
+    found = attributions(counts, X)
+    log_rate = counts._posteriors[0]._log_rate(counts._values(X))[0]
+    np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), log_rate, **EXACT)
+
+
+def test_a_model_that_kept_nothing():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    model = SparseBayesRegressor().fit(X, np.full(30, 2.5))
+    found = attributions(model, X)
+    assert np.all(found.values == 0.0)
+    assert np.all(found.std == 0.0)
+    assert found.base_values == pytest.approx(2.5)
+
+
+def test_steps_of_a_pipeline_come_first():
+    X, y = problem()
+    pipeline = make_pipeline(StandardScaler(), RVR(gamma=0.1)).fit(X * 7.0 + 3.0, y)
+    found = attributions(pipeline, X * 7.0 + 3.0)
+    np.testing.assert_allclose(
+        found.base_values + found.values.sum(axis=1), pipeline.predict(X * 7.0 + 3.0), rtol=0.0, atol=1e-9
+    )
+
+
+def test_names_of_a_frame():
+    pandas = pytest.importorskip("pandas")
+    X, y = problem(d=4)
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    found = attributions(RVR().fit(frame, y), frame, frame.mean())
+    assert list(found.to_frame().columns) == list("abcd")
+
+
+def test_shap_takes_what_it_is_given():
+    shap = pytest.importorskip("shap")
+    X, y = problem(d=4)
+    model = RVR(gamma=0.3).fit(X, y)
+    found = shapley(model, X)
+    assert isinstance(found, shap.Explanation)
+    np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), model.predict(X), **EXACT)
+    np.testing.assert_array_equal(found.error_std, attributions(model, X).std)
+    assert found.feature_names == ["x0", "x1", "x2", "x3"]
+
+
+def test_arrays_where_shap_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shap", None)
+    X, y = problem(d=4)
+    model = RVR(gamma=0.3).fit(X, y)
+    assert isinstance(shapley(model, X), np.ndarray)
+    with pytest.raises(ImportError, match=r"sparsebayes\[explain\]"):
+        attributions(model, X).to_explanation()
+
+
+def test_beside_kernel_explainer():
+    """With all coalitions of a few inputs shap's own estimate is exact, and the same."""
+    shap = pytest.importorskip("shap")
+    X, y = problem(d=6)
+    model = RVR(gamma=0.3).fit(X, y)
+    background = X[:10]
+    expected = shap.KernelExplainer(model.predict, background).shap_values(X[20:23], silent=True, nsamples=2**6)
+    values = shapley(model, X[20:23], background, value="interventional", as_array=True)
+    np.testing.assert_allclose(values, expected, atol=1e-8)
+
+
+def test_a_hundred_inputs_and_fifty_functions_in_a_millisecond():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 100))
+    model = SparseBayesRegressor(RBF(10.0), noise_variance=1e-6, fit_intercept=False).fit(X, rng.standard_normal(50))
+    Z = rng.standard_normal((100, 100))
+    best = np.inf
+    for _ in range(5):  # seconds of the processor: other programs on the machine do not count
+        start = time.process_time()
+        attributions(model, Z)
+        best = min(best, time.process_time() - start)
+    assert len(model.relevance_) == 50
+    assert best / len(Z) <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, X: shapley(m, X, value="marginal"), "value='marginal'"),
+        (lambda m, X: shapley(m, X[:1]), "one row of X cannot be its own background"),
+        (lambda m, X: shapley(m, X[:, :2]), "features"),
+        (lambda m, X: shapley(m, X, X[:, :2]), "features"),
+    ],
+)
+def test_what_is_wrong_is_said(call, message):
+    X, y = problem(d=4)
+    with pytest.raises(ValueError, match=message):
+        call(RVR().fit(X, y), X)
+
+
+def test_what_has_no_closed_form_is_refused():
+    X, y = problem(d=4)
+    with pytest.raises(TypeError, match=r"'cauchy'.*KernelExplainer"):
+        shapley(RVR(kernel=Cauchy(2.0)).fit(X, y), X)
+    with pytest.raises(TypeError, match="degree 3"):
+        shapley(RVR(kernel="poly").fit(X, y), X)
+    with pytest.raises(TypeError, match="StandardScaler"):
+        shapley(StandardScaler().fit(X), X)
