@@ -226,7 +226,7 @@ class Untouched:
         (RVR(storage="float16"), "storage='float16'"),
         (RVR(support="generous"), "support='generous'"),
     ],
-    ids=repr,
+    ids=lambda value: repr(value).split(" at 0x")[0],
 )
 def test_what_a_cluster_cannot_do_is_refused_before_anything_is_computed(model, message):
     with pytest.raises(ValueError, match=message):
