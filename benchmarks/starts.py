@@ -27,7 +27,7 @@ def seconds(model: RVR, X: np.ndarray, y: np.ndarray) -> float:
 def main() -> None:
     for seed in range(5):
         X, y = near_noise(seed)
-        schedule, default = RVR(solver=Sequential(effort="fast")), RVR()
+        schedule, default = RVR(solver=Sequential(batch=1)), RVR()
         pairs = [(seconds(schedule, X, y), seconds(default, X, y)) for _ in range(5)]
         one, several = np.median(pairs, axis=0)
         print(f"near-pure noise {seed}: {several / one:.2f} x the schedule alone, {len(default.relevance_)} functions")

@@ -63,7 +63,7 @@ def test_a_callback_that_says_nothing_changes_nothing():
 def test_max_iter_warns(make, max_iter):
     X, Y = several(5, n=40)
     y = Y[:, 0] if make in (RVR, SparseBayesRegressor) else (Y[:, 0] > 0).astype(int)
-    needed = make(solver=Sequential(effort="fast")).fit(X, y).n_iter_
+    needed = make(solver=Sequential(batch=1)).fit(X, y).n_iter_
     if needed <= max_iter:
         pytest.skip(f"the fit takes {needed} moves")
     model = make(max_iter=max_iter)
@@ -85,10 +85,10 @@ def test_the_more_moves_the_higher():
     """Cut short at every length, the evidence is that of the history."""
     X, Y = several(6)
     y = Y[:, 0]
-    solver = Sequential(effort="fast")
+    solver = Sequential(batch=1)
     whole = SparseBayesRegressor(solver=solver).fit(X, y)
     for k, record in enumerate(whole.history_[:-1], start=1):
-        cut = Sequential(effort="fast", callback=stop_after(k))
+        cut = Sequential(batch=1, callback=stop_after(k))
         with pytest.warns(ConvergenceWarning):
             model = SparseBayesRegressor(solver=cut).fit(X, y)
         np.testing.assert_allclose(model.log_marginal_likelihood_, record.evidence, rtol=1e-9, atol=1e-9)

@@ -69,7 +69,7 @@ def test_friedman_finds_better_optima_than_the_papers_schedule():
         centre, scale, y_centre, y_scale = X.mean(0), X.std(0), y.mean(), y.std()
         Z, t = (X - centre) / scale, (y - y_centre) / y_scale
         gamma = 0.5 / np.median(pdist(Z, "sqeuclidean"))
-        schedule = RVR(gamma=gamma, solver=Sequential(effort="fast")).fit(Z, t)
+        schedule = RVR(gamma=gamma, solver=Sequential(batch=1)).fit(Z, t)
         model = RVR(gamma=gamma).fit(Z, t)
         Phi = np.column_stack([np.exp(-gamma * cdist(Z, Z, "sqeuclidean")), np.ones(len(t))])
         gains.append(model.log_marginal_likelihood_ - schedule.log_marginal_likelihood_)

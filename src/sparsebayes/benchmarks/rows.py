@@ -124,7 +124,7 @@ def compression(plan: Plan) -> list[Row]:
 
     rows = []
     for n in (1000,) if plan.quick else (1000, 2000, 4000):
-        problem, solver = sinc2d(n), Sequential(effort="fast")
+        problem, solver = sinc2d(n), Sequential(batch=1)
         on, off = Ours("on", solver=solver), Ours("off", solver=solver, compression=False)
         timed = interleave({"on": on.run(problem), "off": off.run(problem)}, plan.effort)
         outcomes = [on.outcome(problem, timed["on"]), off.outcome(problem, timed["off"])]

@@ -52,12 +52,13 @@ class Result:
 
 @dataclass
 class _Start:
-    """One start: its id, its state, and its moves so far."""
+    """One start: its id, state, moves so far and functions; its model, where the state is still to be made of it."""
 
     number: int
     state: State
     n_iter: int = 0
     members: tuple[int, ...] = ()
+    model: GaussianModel | None = None
 
 
 def _begun(number: int, state: State, n_iter: int = 0) -> _Start:
@@ -169,26 +170,24 @@ class _Run:
     def _starts(self, state: State) -> None:
         """Climb from every place of the plan, and go on from the best."""
         data, learn, batch = Gram(state.active.problem), state.learn_noise, self.solver.batch
-        plan, fixed = (
-            Plan.named(self.solver.effort, data.n_functions, learn_noise=learn),
-            None if learn else state.active.beta,
-        )
+        plan = Plan.named(self.solver.effort, data.n_functions, learn_noise=learn)
+        fixed = None if learn else state.active.beta
         best = GaussianModel.weighing(data, state.active.indices, state.active.alpha, state.active.beta, learn)
         acquitted, leader, tol = best.used, self.best.number, max(COARSE, self.settings.tol)
         while (policy := plan.policy(number := self.completed + 1, leader)) is not None:
             first = self.completed < 0
             policy = Begun(best) if first and best.size else policy
             trial = self.best if first else _Start(number, state)
-            accepted = self._noting(trial, learn)
+            accepted = self._noting(trial)
             model = ascend(policy, data, None if first else best, tol, fixed=fixed, batch=batch, accepted=accepted)
             gain = np.inf if first else model.objective - best.objective
             if first or (gain > self.settings.tol and self._trusted(model, best, acquitted)):
-                best, self.best = model, self._exact(trial, model, learn)
+                best, self.best = model, replace(trial, model=model)
                 acquitted = self._acquit(model) if first else max(acquitted, model.used)
                 leader = number if gain > _WORTHWHILE else leader
             self._complete(number)
-        final = climb(best, self.settings.tol, batch=batch, accepted=self._noting(self.best, learn))
-        self.best = self._exact(self.best, final, learn)
+        final = climb(best, self.settings.tol, batch=batch, accepted=self._noting(self.best))
+        self.best = self._exact(replace(self.best, model=final))
 
     def _single_moves(self) -> None:
         """The paper's single moves from nothing, on the exact active set, where that costs little.
@@ -210,6 +209,7 @@ class _Run:
     def _acquit(self, model: GaussianModel) -> float:
         """Share of the rows that the first start uses up; the search ends there where that is in doubt."""
         if model.learn_noise and self.settings.doubts is not None and self.settings.doubts(model):
+            self.best = self._exact(self.best)
             raise _Stopped(Status.NOISE_UNDETERMINED, self.best.number)
         return model.used
 
@@ -221,8 +221,11 @@ class _Run:
         folds = self.settings.folds
         return folds is not None and folds.prefer(model.beta, best.beta, model.size)
 
-    def _exact(self, start: _Start, model: GaussianModel, learn: bool) -> _Start:
-        """The start with this model as an exact active set."""
+    def _exact(self, start: _Start) -> _Start:
+        """The start with its model as an exact active set."""
+        model, learn = start.model, start.state.learn_noise
+        if model is None:
+            return start
         problem, rng = model.data.problem, start.state.rng
         active = (
             ActiveSet.from_model(problem, model.indices, model.alpha, model.beta)
@@ -231,7 +234,7 @@ class _Run:
         )
         return _begun(start.number, self.solver.init(active, learn, rng), start.n_iter)
 
-    def _noting(self, start: _Start, learn: bool) -> Callable[[GaussianModel, GaussianModel], None]:
+    def _noting(self, start: _Start) -> Callable[[GaussianModel, GaussianModel], None]:
         """What is done after every move of a start."""
 
         def note(before: GaussianModel, after: GaussianModel) -> None:
@@ -255,7 +258,8 @@ class _Run:
                 self._note(record, after, start.n_iter)
             except _Stopped:
                 if start.number == self.best.number:
-                    self.best = self._exact(start, after, learn)
+                    self.best = replace(start, model=after)
+                self.best = self._exact(self.best)
                 raise
 
         return note
@@ -280,8 +284,8 @@ class _Run:
 
     def _keep(self) -> None:
         """Keep the best model so far, with the records of starts that will not be made again."""
-        best = self.best
         if self.settings.keeper is not None and self.searching:
+            best = self.best = self._exact(self.best)
             made = [r for r in self.history if r.start <= max(0, self.completed) or r.start == best.number]
             self.settings.keeper.keep(capture(best.state, best.number, best.n_iter, self.completed, made))
 

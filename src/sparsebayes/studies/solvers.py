@@ -91,7 +91,7 @@ def _fit(problem: KernelProblem, solver: str | Solver) -> RVR:
 
 SOLVERS: dict[str, str | Solver] = {
     "sequential": "sequential",
-    "schedule": Sequential(effort="fast"),
+    "schedule": Sequential(batch=1),
     "mackay": "mackay",
     "original": MacKay(alpha_max=1e9),
 }

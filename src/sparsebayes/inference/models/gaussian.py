@@ -319,8 +319,10 @@ class GaussianModel:
 
     def at_noise(self, beta: float, learn_noise: bool) -> GaussianModel:
         """The same functions and precisions at another noise level."""
-        moved = self.posterior.moved(self.data, self.posterior.alpha, beta)
-        return self if moved is None else GaussianModel(self.data, self.functions, moved, learn_noise)
+        moved = self.posterior
+        if beta != self.beta:
+            moved = self.posterior.moved(self.data, self.posterior.alpha, beta) or moved
+        return GaussianModel(self.data, self.functions, moved, learn_noise)
 
     def _empty(self) -> GaussianModel:
         """Without functions, all of the targets being noise where that is learned."""
