@@ -31,18 +31,20 @@ from sparsebayes.inference.search.climb import BATCH, climb
 FIRST_NOISE = 0.1
 # Noise held by the starts from nothing, as the same fraction: a tenth of a per cent is below the noise of any of the
 # ledger's tables, so that all of their structure is seen.
-LOW_NOISE = (0.01, 0.001)
+LOW_NOISE = (0.03, 0.01, 0.003, 0.001)
 # Noise held where one start has to do: from .03 to .001 it ends higher than the paper's schedule on most tables.
 FAST_NOISE = 0.003
 # By how much kicks lower the noise.  A factor of two lets hardly anything in; beyond 64 what enters is noise.
-KICKS = (4.0, 8.0, 16.0, 2.0)
-THOROUGH_KICKS = (4.0, 8.0, 16.0, 2.0, 32.0, 3.0, 64.0, 12.0)
+KICKS = (4.0, 2.0, 16.0, 8.0)
+THOROUGH_KICKS = (4.0, 2.0, 16.0, 8.0, 32.0, 3.0, 64.0, 12.0)
 # Functions up to which a search begins from all of them (its cost is cubic in them), and their first precisions as a
 # fraction of those at which one function alone has the variance of the targets.
 _SMALL_DICTIONARY = 300
 _WIDE = 0.01
-# A held start may grow to this many times the best model, and in any case to this many functions.
+# A held start may grow to this many times the best model, a kick to less (it begins with all of it), and in any case to
+# so many functions: beyond, it costs much and gains nothing.
 _GROW = 2.0
+_GROW_KICKED = 1.5
 _SPARE = 50
 # Functions up to which a first start with held noise grows, times the root of the number of rows.
 _FIRST_SIZE = 3.0
@@ -179,7 +181,8 @@ def ascend(
     """
     model = policy.begin(data, best)
     if not model.learn_noise:
-        model = climb(model, tol, batch=batch, limit=_largest(data, best), accepted=None if fixed else accepted)
+        grow = _GROW_KICKED if isinstance(policy, Kick) else _GROW
+        model = climb(model, tol, batch=batch, limit=_largest(data, best, grow), accepted=None if fixed else accepted)
         model = model.at_noise(model.beta, learn_noise=True)
     if fixed is not None:
         model = model.at_noise(fixed, learn_noise=False)
@@ -189,8 +192,8 @@ def ascend(
     return climb(model, tol, batch=batch, limit=limit, accepted=accepted)
 
 
-def _largest(data: Gram, best: GaussianModel | None) -> float:
-    """Size at which a held start ends.
+def _largest(data: Gram, best: GaussianModel | None, grow: float) -> float:
+    """Size at which a held start ends, ``grow`` times that of the best model.
 
     Where functions have to pay for their entry, the model falls short by being too small, and grows through places
     where every single function is worth less than its cost: N/(2 log M) functions more are about as many as greedy
@@ -199,4 +202,4 @@ def _largest(data: Gram, best: GaussianModel | None) -> float:
     if best is None:
         return max(_SPARE, _FIRST_SIZE * np.sqrt(data.n))
     found = data.n / (2.0 * np.log(len(data.norms))) if data.problem.inclusion_cost > 0.0 else 0.0
-    return max(_GROW * best.size, _SPARE) + found
+    return max(grow * best.size, _SPARE) + found
