@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from sparsebayes.inference.interrupt import asked_to_stop
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.models.laplace import LaplaceModel
 from sparsebayes.inference.noise import noise_floor
 from sparsebayes.inference.problem import GaussianProblem, Problem
 from sparsebayes.inference.restarts import random_model
@@ -26,7 +28,13 @@ from sparsebayes.inference.status import Record, Status
 from sparsebayes.inference.working import holding, widen, working_problem
 from sparsebayes.threads import one_thread
 
+M = TypeVar("M", GaussianModel, LaplaceModel)
+
 _CERTIFICATION_ROUNDS = 3
+# What the loop on rough modes has to gain, in nats, before single moves take over.
+_LAPLACE_ERROR = 0.01
+# Functions that may be refused there one after the other: where rows saturate, hundreds are promised in vain.
+_PATIENCE = 8
 # What a kick has to bring for all of them to be tried again, in nats.
 _WORTHWHILE = 1.0
 # Models up to this size cost little to find again by single moves.
@@ -143,6 +151,8 @@ class _Run:
             in_batches = self._in_batches()
             if in_batches:
                 self._starts(self.best.state)
+            elif self._by_laplace():
+                self._roughly(self.best)
             self._climb(self.best)
             if in_batches:
                 self._single_moves()
@@ -192,6 +202,23 @@ class _Run:
         final = climb(best, self.settings.tol, batch=batch, accepted=self._noting(self.best, learn))
         self.best = self._begun(self.best, final, learn)
 
+    def _by_laplace(self) -> bool:
+        """Whether the search begins with the loop on modes that are found roughly."""
+        fresh = self.settings.warm is None and isinstance(self.best.state.active, LaplaceActive)
+        return fresh and self.solver.in_batches
+
+    def _roughly(self, start: _Start) -> None:
+        """Climb on rough modes, in a working set that widens where there is one, until nothing gains enough."""
+        state, tol = start.state, max(self.settings.tol, _LAPLACE_ERROR)
+        while isinstance(state.active, LaplaceActive):
+            batch = state.active.problem.n_outputs if self.solver.batch > 1 else 1
+            model = climb(
+                LaplaceModel(state.active), tol, batch=batch, patience=_PATIENCE, accepted=self._noting(start, False)
+            )
+            start.state = state = self.solver.init(model.active, False, state.rng)
+            if widen(state.active, tol) == 0.0:
+                break
+
     def _single_moves(self) -> None:
         """The paper's single moves from nothing, on the exact active set, where that costs little.
 
@@ -223,8 +250,10 @@ class _Run:
         folds = self.settings.folds
         return folds is not None and folds.prefer(model.beta, best.beta, model.size)
 
-    def _begun(self, start: _Start, model: GaussianModel, learn: bool) -> _Start:
+    def _begun(self, start: _Start, model: GaussianModel | LaplaceModel, learn: bool) -> _Start:
         """The start with this model as an exact active set."""
+        if isinstance(model, LaplaceModel):
+            return replace(start, state=self.solver.init(model.active, learn, start.state.rng))
         problem, rng = model.data.problem, start.state.rng
         active = (
             ActiveSet.from_model(problem, model.indices, model.alpha, model.beta)
@@ -233,10 +262,10 @@ class _Run:
         )
         return replace(start, state=self.solver.init(active, learn, rng))
 
-    def _noting(self, start: _Start, learn: bool) -> Callable[[GaussianModel, GaussianModel], None]:
+    def _noting(self, start: _Start, learn: bool) -> Callable[[M, M], None]:
         """What is done after every move of a start."""
 
-        def note(before: GaussianModel, after: GaussianModel) -> None:
+        def note(before: M, after: M) -> None:
             added = set(after.indices) - set(before.indices)
             left = set(before.indices) - set(after.indices)
             start.n_iter += len(added) + len(left) if added or left else after.size
@@ -252,7 +281,7 @@ class _Run:
                 noise_variance=1.0 / after.beta,
             )
             try:
-                self._note(record, after, start.n_iter)
+                self._note(record, after.active if isinstance(after, LaplaceModel) else after, start.n_iter)
             except _Stopped:
                 if start.number == self.best.number:
                     self.best = self._begun(start, after, learn)
