@@ -47,6 +47,8 @@ _CURVED = 1e-3
 _IDLE = 1e-8
 # How closely a sweep settles what is then polished, in nats.
 _CLOSE = 1e-9
+# Part of a sweep's tolerance to which its modes are found.
+_FAINT = 1e-3
 
 
 class LaplaceActive(Active):
@@ -309,11 +311,12 @@ class LaplaceActive(Active):
         step = inverse @ gradient
         step *= min(1.0, _REACH / float(np.max(np.abs(step), initial=0.0) or 1.0))
         slope, part = float(gradient @ step), 1.0
+        close = None if tol <= _CLOSE else min(_FAINT * tol, 1e-7)
         if 0.5 * slope < tol:
             return inverse, True
         while part > _SHORTEST:
             alpha = np.exp(here + part * step)
-            mode = find_better_mode(columns, alpha, self.mean, self._mode.point, self.evidence())
+            mode = find_better_mode(columns, alpha, self.mean, self._mode.point, self.evidence(), close)
             if mode is not None:
                 rise = mode.evidence - self.evidence()
                 self._commit(columns, alpha, mode)

@@ -14,6 +14,8 @@ from sparsebayes.inference.mode import ActiveColumns
 from sparsebayes.inference.points import Point
 
 _NEWTON_STEPS = 200
+# A mode that need be no closer than this, in nats, is given up to where it is after so many steps.
+_ROUGH = 0.01
 _ROUGH_STEPS = 30
 # Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
 _NEWTON_DECREMENT = 1e-10
@@ -66,7 +68,7 @@ def find_mode(
 
 
 def find_better_mode(
-    active: ActiveColumns, alpha: Array, start: Array, known: Point | None, beat: float
+    active: ActiveColumns, alpha: Array, start: Array, known: Point | None, beat: float, roughly: float | None = None
 ) -> Mode | None:
     """The mode, if the evidence there is above ``beat``; None as soon as that is out of reach.
 
@@ -75,7 +77,7 @@ def find_better_mode(
     """
     before, last = -np.inf, None
     hope = _ANY_HOPE if active.problem.parent is None else _HOPE
-    for last in _newton(active, alpha, start, known):
+    for last in _newton(active, alpha, start, known, roughly):
         here = last.evidence(alpha)
         if here + last.decrement + hope * max(0.0, here - before) < beat:
             return None
@@ -135,7 +137,7 @@ def _newton(
     enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
     here = _Place.at(active, alpha, start, known)
     final = 0
-    steps = _NEWTON_STEPS if roughly is None else _ROUGH_STEPS
+    steps = _ROUGH_STEPS if roughly is not None and roughly >= _ROUGH else _NEWTON_STEPS
     for _ in range(steps if len(alpha) else 0):
         stage = _Stage.at(here, alpha)
         gradient = here.point.slope - alpha * here.weights
@@ -154,11 +156,17 @@ def _newton(
 
 
 def _climb(active: ActiveColumns, alpha: Array, here: _Place, step: Array, decrement: float) -> _Place | None:
-    """Where the largest of 1, ½, ¼, … of a step that ascends enough (Armijo) leads; None if none does."""
+    """Where the first part of a step that ascends enough (Armijo) leads; None if none does.
+
+    After a part that does not, the next is the maximiser of the parabola through both heights with the slope here,
+    between a twentieth and a half of it: where rows saturate, a full step is too long by orders of magnitude.
+    """
     length = 1.0
     while length > 1e-12:
         there = _Place.at(active, alpha, here.weights + length * step)
         if there.height >= here.height + 1e-4 * length * decrement:
             return there
-        length *= 0.5
+        missed = here.height + length * decrement - there.height  # nan or infinite where the height overflows
+        peak = 0.5 * decrement * length**2 / missed if np.isfinite(missed) else 0.0
+        length = min(max(peak, 0.05 * length), 0.5 * length)
     return None

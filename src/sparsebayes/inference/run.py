@@ -211,9 +211,12 @@ class _Run:
         """Climb on rough modes, in a working set that widens where there is one, until nothing gains enough."""
         state, tol = start.state, max(self.settings.tol, _LAPLACE_ERROR)
         while isinstance(state.active, LaplaceActive):
-            batch = state.active.problem.n_outputs if self.solver.batch > 1 else 1
             model = climb(
-                LaplaceModel(state.active), tol, batch=batch, patience=_PATIENCE, accepted=self._noting(start, False)
+                LaplaceModel(state.active),
+                tol,
+                batch=state.active.problem.n_outputs,
+                patience=_PATIENCE,
+                accepted=self._noting(start, False),
             )
             start.state = state = self.solver.init(model.active, False, state.rng)
             if widen(state.active, tol) == 0.0:
