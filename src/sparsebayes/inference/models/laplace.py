@@ -27,9 +27,8 @@ _SWEEPS = 10
 _HOPE = 5.0
 # Over-relaxation: steps grow while they ascend.
 _LONGER, _LONGEST, _SHORTER, _SHORTEST = 1.3, 1.9, 0.4, 0.05
-# Farthest that one sweep moves a log precision, and the largest precision, of a function of unit norm.
+# Farthest that one sweep moves a log precision.
 _REACH = 5.0
-_RANGE = (1e-10, 1e10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +123,7 @@ def _swept(here: LaplaceActive, step: float) -> LaplaceActive:
     """Part of a sweep of the fixed point over all precisions."""
     well = np.maximum(here.well_determined, 1e-10)
     wanted = np.log(well / np.maximum(here.squared_mean(), 1e-300)) - np.log(here.alpha)
-    log_alpha = np.log(here.alpha) + step * np.clip(wanted, -_REACH, _REACH)
-    norms = np.maximum(here.problem.sqnorms[here.indices] / here.problem.n_effective, 1e-300)
-    low, high = np.log(_RANGE[0] * norms), np.log(_RANGE[1] * norms)
-    return here.roughly_at(np.exp(np.clip(log_alpha, np.minimum(low, np.log(here.alpha)), high)), ROUGH)
+    return here.roughly_at(here.alpha * np.exp(step * np.clip(wanted, -_REACH, _REACH)), ROUGH)
 
 
 def _without_idle(here: LaplaceActive) -> LaplaceActive:
