@@ -52,6 +52,7 @@ _LEARNED = (
     "_kernel",
     "_scores",
     "_score_counts",
+    "_calibration",
 )
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsebayes.basis import Basis
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators import cluster_fits
+from sparsebayes.estimators.calibration import LeftOutRows
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
@@ -77,7 +78,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             cluster, task, dictionary = self._gather(X, y, sample_weight, progress, numeric=True)
             fit = cluster_fits.fit_regression(cluster, task, dictionary, check_noise(self.noise_variance, 1))
         self._store(fit, single=True)
-        self._training = self._kernel = self._scores = self._score_counts = None
+        self._training = self._kernel = self._scores = self._score_counts = self._calibration = None
         self._store_relevance(fit.dictionary, fit.kept.relevance, np.arange(cluster.n_rows))
         return self
 
@@ -101,7 +102,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
 
     def _store_rows(self, fit: RegressionFit, task: Task, y: Array, rows: NDArray[np.intp], n_rows: int) -> None:
         """What error bars and outliers need of the training rows."""
-        self._training = self._kernel = self._scores = self._score_counts = None
+        self._training = self._kernel = self._scores = self._score_counts = self._calibration = None
         # Rows on a device stay there: conformal error bars are then learned by calibrate().
         if self.likelihood == "poisson" or is_elsewhere(task.X):
             return
@@ -115,6 +116,10 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             self._training = TrainingRows(task.X, weights, mean_square(y, task.weights))
         if self.likelihood != "gaussian":
             self._store_outliers(fit, rows, n_rows)
+            return
+        self._calibration = LeftOutRows.of(
+            task.X, fit.dictionary, self._gaussian(), y, task.weights, fit.rule.cost, shared=self.shared_support
+        )
 
     def _store_outliers(self, fit: RegressionFit, rows: NDArray[np.intp], n_rows: int) -> None:
         """Per row, NaN where its weight is zero."""

@@ -22,9 +22,10 @@ from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specificatio
 from sparsebayes.basis.base import _KINDS, Joined
 from sparsebayes.design import Reduction
 from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators.portable import Portable
 from sparsebayes.inference import Certificate, ParameterStatus, Record, Status
 from sparsebayes.inference.support import Support, SupportRule
-from sparsebayes.posterior import ClassPosterior, GaussianPosterior, PoissonPosterior, TrainingRows
+from sparsebayes.posterior import Calibration, ClassPosterior, GaussianPosterior, PoissonPosterior, TrainingRows
 
 from .arrays import decode_array, encode_array
 from .errors import ModelFileError
@@ -39,6 +40,7 @@ DATACLASSES: dict[str, type[Any]] = {
     for cls in (
         Record,
         Certificate,
+        Calibration,
         GaussianPosterior,
         ClassPosterior,
         PoissonPosterior,
@@ -81,11 +83,12 @@ def encode_estimator(est: BaseEstimator) -> dict[str, Any]:
         Where the class is not registered, or an attribute is neither data nor an object of this library.
     """
     name = type(est).__name__
-    if ESTIMATORS.get(name) is not type(est):
+    if ESTIMATORS.get(name) is not type(est) or not isinstance(est, Portable):
         raise TypeError(
             f"cannot save an object of type {name}: a model file holds one of {', '.join(ESTIMATORS)}; "
             "of a pipeline or a search, save the fitted estimator inside"
         )
+    est._complete()
     return {"class": name, "state": {key: encode(value, key) for key, value in vars(est).items()}}
 
 
