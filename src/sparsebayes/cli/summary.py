@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from sparsebayes.estimators.summary import listed, verdict
+from sparsebayes.estimators.uncertainty import ErrorBars
 from sparsebayes.report import Case
 from sparsebayes.report.measures import ClassificationTest, RegressionTest
 from sparsebayes.tables import Study
@@ -65,8 +66,10 @@ def quality(result: RegressionTest | ClassificationTest, rows_name: str) -> Rows
 def learned(est: Any) -> Rows:
     """What the search found and how it ended, line by line."""
     noise = {"noise (std)": f"{float(np.sqrt(est.noise_variance_)):.3g}"} if "noise_variance_" in vars(est) else {}
+    bars = {"error bars": f"{float(est.std_scale_):.3g} x the posterior's"} if isinstance(est, ErrorBars) else {}
     return {
         **noise,
+        **bars,
         "log evidence": f"{est.log_marginal_likelihood_:.2f}",
         "status": " ".join(dict.fromkeys(status.value for status in listed(est.status_))),
         "certificate": verdict(listed(est.certificate_)),

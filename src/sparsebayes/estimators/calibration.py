@@ -19,10 +19,12 @@ from sparsebayes.threads import one_thread
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-# Rows that are enough to tell the quantiles of their errors to a few per cent, and parts that fewer are divided into:
-# a larger part to learn from leaves less to correct for, and costs more searches.
+# Rows that are enough to tell the quantiles of their errors to a few per cent.
 _ENOUGH = 1000
-_SMALL_PARTS = 10
+# Parts that few rows are divided into: more to learn from leaves less to correct for, at the cost of more searches.
+_FEW, _SMALL_PARTS = 500, 10
+# How far the noise is lowered for the second search on each part.
+_KICK = 4.0
 # Parts of the searches that say how errors fall with the number of rows.
 _HALVES = 2
 # Rows below which nothing is said.
@@ -126,9 +128,9 @@ class LeftOutRows:
         )
         if problem.mean_square == 0.0:
             return [Calibration()] * problem.n_targets
-        parts = _SMALL_PARTS if problem.n_effective <= _ENOUGH else FOLDS
-        scores, weights = Folds(problem, parts, _ENOUGH).standardised(1.0, size)
-        rough, rough_weights = Folds(problem, _HALVES, _ENOUGH).standardised(1.0, size)
+        parts = _SMALL_PARTS if problem.n_effective <= _FEW else FOLDS
+        scores, weights = Folds(problem, parts, _ENOUGH, _KICK).standardised(1.0, size)
+        rough, rough_weights = Folds(problem, _HALVES, _ENOUGH, _KICK).standardised(1.0, size)
         found = []
         for mine, before in zip(scores.T, rough.T, strict=True):
             larger, smaller = quantiles(mine, weights), quantiles(before, rough_weights)

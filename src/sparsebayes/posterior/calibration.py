@@ -19,6 +19,7 @@ larger part to all rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +82,8 @@ class Calibration:
             gap = gaps(heaviness)
             return 0.5 * n / _ERROR**2 * float(_COUNTS @ (gap - _COUNTS @ gap) ** 2) + heaviness / _EXPECTED
 
-        best = float(minimize_scalar(misfit, bounds=(0.0, _HEAVIEST), method="bounded").x)
+        search: Any = minimize_scalar(misfit, bounds=(0.0, _HEAVIEST), method="bounded")
+        best = float(search.x)
         heaviness = best if misfit(best) < misfit(0.0) else 0.0
         trust = n / (n + _CLAIM)
         log_scale = trust * float(_COUNTS @ gaps(heaviness))
