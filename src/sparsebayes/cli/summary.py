@@ -63,10 +63,16 @@ def quality(result: RegressionTest | ClassificationTest, rows_name: str) -> Rows
     }
 
 
+def std_scale(est: object) -> float | None:
+    """What the posterior's error bars were multiplied by; None for models without any."""
+    return float(est.std_scale_) if isinstance(est, ErrorBars) else None
+
+
 def learned(est: Any) -> Rows:
     """What the search found and how it ended, line by line."""
     noise = {"noise (std)": f"{float(np.sqrt(est.noise_variance_)):.3g}"} if "noise_variance_" in vars(est) else {}
-    bars = {"error bars": f"{float(est.std_scale_):.3g} x the posterior's"} if isinstance(est, ErrorBars) else {}
+    factor = std_scale(est)
+    bars = {} if factor is None else {"error bars": f"{factor:.3g} x the posterior's"}
     return {
         **noise,
         **bars,

@@ -12,9 +12,8 @@ import typer
 from sparsebayes.atomic import check_target, write_atomically
 from sparsebayes.cli.exits import NOT_CONVERGED
 from sparsebayes.cli.progress import progress
-from sparsebayes.cli.summary import describe, print_json, show, tell
+from sparsebayes.cli.summary import describe, print_json, show, std_scale, tell
 from sparsebayes.estimators.summary import converged
-from sparsebayes.estimators.uncertainty import ErrorBars
 from sparsebayes.report import Case, Input, render_report
 from sparsebayes.tables import Options, Study, TableModel, learn, read_table, reopen, write_table
 from sparsebayes.tables.encoder import Category, Numeric
@@ -168,7 +167,7 @@ def _print(case: Case, study: Study, facts: dict[str, str], written: dict[str, A
             "candidates": {"n": count, "what": what},
             case.rows_name.replace(" ", "_"): vars(result),
             "noise_std": None if case.classifies else float(np.sqrt(estimator.noise_variance_)),
-            "std_scale": float(estimator.std_scale_) if isinstance(estimator, ErrorBars) else None,
+            "std_scale": std_scale(estimator),
             "log_evidence": estimator.log_marginal_likelihood_,
             "converged": converged(estimator),
             "status": facts["status"],
