@@ -39,7 +39,7 @@ def test_regression(client, k):
     np.testing.assert_array_equal(there.relevance_, here.relevance_)
     mean, std = there.predict(split(X), return_std=True)
     assert isinstance(mean, da.Array)
-    expected, spread = here.predict(X, return_std=True)
+    expected, spread = here.predict(X, return_std=True, uncertainty="posterior")
     np.testing.assert_allclose(mean.compute(), expected, rtol=0, atol=CLOSE * y.std())
     np.testing.assert_allclose(std.compute(), spread, rtol=0, atol=CLOSE * y.std())
 

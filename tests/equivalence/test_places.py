@@ -77,8 +77,8 @@ def test_regression(k, put):
     here = on_numpy(RVR, k)
     there = RVR().fit(put(X), put(y))
     np.testing.assert_array_equal(there.relevance_, here.relevance_)
-    mean, std = there.predict(put(X), return_std=True)
-    expected, spread = here.predict(X, return_std=True)
+    mean, std = there.predict(put(X), return_std=True, uncertainty="posterior")
+    expected, spread = here.predict(X, return_std=True, uncertainty="posterior")
     np.testing.assert_allclose(np.asarray(mean), expected, rtol=0, atol=CLOSE * y.std())
     np.testing.assert_allclose(np.asarray(std), spread, rtol=0, atol=CLOSE * y.std())
 

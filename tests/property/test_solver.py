@@ -85,7 +85,7 @@ def check_model(model, X, y, fit_intercept):
         model.sigma_ / np.outer(scale, scale), covariance / np.outer(scale, scale), rtol=1e-4, atol=1e-5
     )
     weights = covariance @ (Phi.T @ (y - offset)) / noise
-    fitted, std = model.predict(X, return_std=True)
+    fitted, std = model.predict(X, return_std=True, uncertainty="posterior")
     sd = max(np.std(y), 1e-12)
     np.testing.assert_allclose(fitted / sd, (Phi @ weights + offset) / sd, atol=1e-5)
     spread = np.sqrt(noise + np.einsum("na,ab,nb->n", Phi, covariance, Phi))

@@ -130,7 +130,7 @@ def test_augmented_bars_grow_away_from_the_data(model):
     at_data = model.predict(X, return_std=True, uncertainty="augmented")[1]
     assert np.all(far**2 >= (model.noise_variance_ + np.var(Y)) * (1.0 - 1e-12))
     assert np.min(far) >= np.max(at_data)
-    assert np.all(at_data >= model.predict(X, return_std=True)[1])
+    assert np.all(at_data >= model.predict(X, return_std=True, uncertainty="posterior")[1])
 
 
 def test_augmented_bars_are_those_of_the_enlarged_model(model):
@@ -208,7 +208,7 @@ def test_a_quantile_that_needs_more_rows_is_infinite():
 
 def test_draws_have_the_predicted_mean_and_spread(model):
     draws = model.sample_y(X[:5], 20_000, random_state=1)
-    mean, std = model.predict(X[:5], return_std=True)
+    mean, std = model.predict(X[:5], return_std=True, uncertainty="posterior")
     np.testing.assert_allclose(draws.mean(axis=1), mean, atol=5e-3)
     np.testing.assert_allclose(draws.std(axis=1), std, rtol=0.03)
 
@@ -216,7 +216,7 @@ def test_draws_have_the_predicted_mean_and_spread(model):
 def test_error_bars_survive_saving(tmp_path, model):
     save(model, tmp_path / "model.sb")
     again = load(tmp_path / "model.sb")
-    for kind in ("posterior", "augmented", "conformal"):
+    for kind in ("calibrated", "posterior", "augmented", "conformal"):
         np.testing.assert_array_equal(again.predict(FAR, True, kind)[1], model.predict(FAR, True, kind)[1])
     assert str(again.support_report()) == str(model.support_report())
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from sparsebayes.estimators.summary import listed, verdict
+from sparsebayes.estimators.uncertainty import ErrorBars
 from sparsebayes.report import Case
 from sparsebayes.report.measures import ClassificationTest, RegressionTest, figure
 from sparsebayes.report.verdict import Level, Verdict
@@ -63,11 +64,19 @@ def quality(result: RegressionTest | ClassificationTest, rows_name: str) -> Rows
     }
 
 
+def std_scale(est: object) -> float | None:
+    """What the posterior's error bars were multiplied by; None for models without any."""
+    return float(est.std_scale_) if isinstance(est, ErrorBars) else None
+
+
 def learned(est: Any) -> Rows:
     """What the search found and how it ended, line by line."""
     noise = {"noise (std)": figure(float(np.sqrt(est.noise_variance_)))} if "noise_variance_" in vars(est) else {}
+    factor = std_scale(est)
+    bars = {} if factor is None else {"error bars": f"{factor:.3g} x the posterior's"}
     return {
         **noise,
+        **bars,
         "log evidence": f"{est.log_marginal_likelihood_:.2f}",
         "status": " ".join(dict.fromkeys(status.value for status in listed(est.status_))),
         "certificate": verdict(listed(est.certificate_)),

@@ -13,7 +13,7 @@ import typer
 from sparsebayes.atomic import check_target, write_atomically
 from sparsebayes.cli.exits import INTERRUPTED, NOT_CONVERGED
 from sparsebayes.cli.progress import progress
-from sparsebayes.cli.summary import describe, print_json, quality, show, show_verdict, tell
+from sparsebayes.cli.summary import describe, print_json, quality, show, show_verdict, std_scale, tell
 from sparsebayes.estimators.summary import converged
 from sparsebayes.export.columns import CYCLES, Category, Date
 from sparsebayes.report import Case, Input, render_report
@@ -254,6 +254,7 @@ def _print(case: Case, study: Study, facts: dict[str, str], written: dict[str, A
             case.rows_name.replace(" ", "_"): vars(result),
             "facts": facts,
             "noise_std": float(np.sqrt(estimator.noise_variance_)) if "noise_variance_" in vars(estimator) else None,
+            "std_scale": std_scale(estimator),
             "log_evidence": estimator.log_marginal_likelihood_,
             "converged": converged(estimator),
             "status": facts["status"],

@@ -90,6 +90,11 @@ RESULTS = """
         ``coef_`` and ``sigma_`` are mean and covariance of the nearest Gaussian of all.
     noise_variance_ : float or ndarray
         Noise variance (regression).
+    std_scale_ : float or ndarray
+        What the standard deviation of the posterior is multiplied by, so that 1.96 of them either side hold 95 % of new
+        observations; one for each target.  It is found by searches on parts of the rows when it, or an error bar, is
+        first asked for, and is 1 where there are no rows to leave out: robust likelihoods and counts, data in chunks or
+        partitions or on a device, dictionaries of more than 32 million values, fewer than 20 rows.
     outlier_probability_ : ndarray
         Probability of each row to be an outlier (``likelihood="outliers"`` and ``"student-t"``).
     outlier_share_, degrees_of_freedom_ : float or ndarray
@@ -119,6 +124,7 @@ _REGRESSION = (
     "likelihood",
     "noise_variance",
     "noise_variance_",
+    "std_scale_",
     "shared_support",
 )
 _CLASSIFICATION = ("multi_class", "class_weight", "classes_")

@@ -53,6 +53,7 @@ _LEARNED = (
     "_kernel",
     "_scores",
     "_score_counts",
+    "_calibration",
 )
 
 

@@ -12,7 +12,11 @@ from sparsebayes.inference import Status
 class Portable(BaseEstimator):
     """An estimator whose statuses travel by name: skops rebuilds objects without arguments, which an enum refuses."""
 
+    def _complete(self) -> None:
+        """Compute what the fit has put off, so that what travels is whole."""
+
     def __getstate__(self) -> dict[str, Any]:
+        self._complete()
         state: dict[str, Any] = dict(vars(self))
         status = state.get("status_")
         if status is not None:

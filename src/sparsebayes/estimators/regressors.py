@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsebayes.basis import Basis
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators import cluster_fits
+from sparsebayes.estimators.calibration import LeftOutRows
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
@@ -103,7 +104,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._store_weights(fit, single)
 
     def _store_no_rows(self) -> None:
-        self._training = self._kernel = self._scores = self._score_counts = None
+        self._training = self._kernel = self._scores = self._score_counts = self._calibration = None
 
     def _store_rows(self, fit: RegressionFit, task: Task, y: Array, rows: NDArray[np.intp], n_rows: int) -> None:
         """What error bars and outliers need of the training rows."""
@@ -122,6 +123,10 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             self._training = TrainingRows(task.X.copy(), weights, mean_square(y, task.weights))
         if self.likelihood != "gaussian":
             self._store_outliers(fit, rows, n_rows)
+            return
+        self._calibration = LeftOutRows.of(
+            task.X, fit.dictionary, self._gaussian(), y, task.weights, fit.rule.cost, shared=self.shared_support
+        )
 
     def _store_outliers(self, fit: RegressionFit, rows: NDArray[np.intp], n_rows: int) -> None:
         """Per row, NaN where its weight is zero."""

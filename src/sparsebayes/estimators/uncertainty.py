@@ -1,4 +1,4 @@
-"""Error bars of the regressors: three kinds, intervals, and draws."""
+"""Error bars of the regressors: four kinds, intervals, and draws."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from sparsebayes.basis import Basis, Kernel
 from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.estimators.calibration import LeftOutRows
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.inputs import Inputs
 from sparsebayes.estimators.validation import check_weights, choose
 from sparsebayes.posterior import (
+    Calibration,
     GaussianPosterior,
     PoissonPosterior,
     TrainingRows,
@@ -26,7 +28,7 @@ from sparsebayes.posterior import (
 
 Array = NDArray[np.float64]
 
-UNCERTAINTIES = ("posterior", "augmented", "conformal")
+UNCERTAINTIES = ("calibrated", "posterior", "augmented", "conformal")
 # Coverage at which a conformal interval is made into a standard deviation.
 _COVERAGE = 0.95
 # Test points whose functions are put on the training rows at once.
@@ -49,8 +51,10 @@ class ErrorBars(Inputs):
     _kernel: Kernel | None
     _scores: Array | None
     _score_counts: Array | None
+    # One for each target; None where error bars are the posterior's (models from before there were others, too).
+    _calibration: LeftOutRows | list[Calibration] | None = None
 
-    def predict(self, X: Any, return_std: bool = False, uncertainty: str = "posterior") -> Array | tuple[Array, Array]:
+    def predict(self, X: Any, return_std: bool = False, uncertainty: str = "calibrated") -> Array | tuple[Array, Array]:
         """Predictive mean and, on request, standard deviation.
 
         Parameters
@@ -59,11 +63,12 @@ class ErrorBars(Inputs):
             New inputs.
         return_std : bool
             Also return the standard deviation of a new *observation*: the noise is included.
-        uncertainty : {"posterior", "augmented", "conformal"}
-            Where the standard deviation comes from: the posterior of the weights (Tipping 2001, eq. 15); the same with
-            a function added at each new input, so that it grows away from the data (localised kernels); or the scores
-            of rows not seen, such that 1.96 standard deviations either side hold 95 % of new observations.  The mean is
-            the same for all three.
+        uncertainty : {"calibrated", "posterior", "augmented", "conformal"}
+            Where the standard deviation comes from: the posterior of the weights times ``std_scale_``, such that 1.96
+            of them either side hold 95 % of rows that searches on parts of the data had left out; the posterior alone
+            (Tipping 2001, eq. 15); the posterior with a function added at each new input, so that it grows away from
+            the data (localised kernels); or the scores of rows not seen (see :meth:`calibrate`), with the same meaning
+            of 1.96 standard deviations.  The mean is the same for all four.
 
         Returns
         -------
@@ -102,9 +107,11 @@ class ErrorBars(Inputs):
             bars = [p.standard_deviation(values, v) for p, v in zip(self._gaussian(), further, strict=True)]
         else:
             bars = [p.standard_deviation(values) for p in self._posteriors]
+            if uncertainty == "calibrated":
+                bars = [c.std_scale * bar for c, bar in zip(self._calibrations(), bars, strict=True)]
         return mean, self._shaped(bars)
 
-    def predict_interval(self, X: Any, coverage: float = 0.95, uncertainty: str = "posterior") -> tuple[Array, Array]:
+    def predict_interval(self, X: Any, coverage: float = 0.95, uncertainty: str = "calibrated") -> tuple[Array, Array]:
         """Central intervals of new observations.
 
         Parameters
@@ -113,8 +120,9 @@ class ErrorBars(Inputs):
             New inputs.
         coverage : float
             Probability that an observation lies inside.
-        uncertainty : {"posterior", "augmented", "conformal"}
-            As in :meth:`predict`.
+        uncertainty : {"calibrated", "posterior", "augmented", "conformal"}
+            As in :meth:`predict`; calibrated intervals have the shape of the errors of rows left out as well as their
+            size.
 
         Returns
         -------
@@ -133,6 +141,9 @@ class ErrorBars(Inputs):
         elif uncertainty == "augmented":
             further = self._added_variance(X, values)
             ends = [p.interval(values, coverage, v) for p, v in zip(self._gaussian(), further, strict=True)]
+        elif uncertainty == "calibrated" and self._calibration is not None:
+            both = zip(self._calibrations(), self._gaussian(), strict=True)
+            ends = [c.interval(p.predict(values), p.standard_deviation(values), coverage) for c, p in both]
         else:
             ends = [p.interval(values, coverage) for p in self._posteriors]
         return self._shaped([low for low, _ in ends]), self._shaped([high for _, high in ends])
@@ -140,7 +151,7 @@ class ErrorBars(Inputs):
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: int | np.random.Generator | None = 0, noise: bool = True
     ) -> Array:
-        """Draw from the posterior.
+        """Draw from the posterior, whose spread ``std_scale_`` has no part in.
 
         Parameters
         ----------
@@ -162,11 +173,36 @@ class ErrorBars(Inputs):
         draws = np.stack([p.sample(values, n_samples, rng, noise=noise) for p in self._posteriors], axis=1)
         return draws[:, 0] if self._single else draws
 
-    def log_density(self, X: Any, y: ArrayLike) -> Array:
-        """Log predictive density of each observation, (n_samples,); summed over several targets."""
+    def log_density(self, X: Any, y: ArrayLike, uncertainty: str = "calibrated") -> Array:
+        """Log predictive density of each observation, summed over several targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Observations.
+        uncertainty : {"calibrated", "posterior"}
+            As in :meth:`predict_interval`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        choose("uncertainty", uncertainty, UNCERTAINTIES[:2])
         values = self._values(X)
         targets = self._targets(y, len(values))
-        return np.sum([p.log_density(values, t) for p, t in zip(self._posteriors, targets.T, strict=True)], axis=0)
+        if uncertainty == "posterior" or self._calibration is None:
+            return np.sum([p.log_density(values, t) for p, t in zip(self._posteriors, targets.T, strict=True)], axis=0)
+        each = zip(self._calibrations(), self._gaussian(), targets.T, strict=True)
+        return np.sum([c.log_density(p.predict(values), p.standard_deviation(values), t) for c, p, t in each], axis=0)
+
+    @property
+    def std_scale_(self) -> float | Array:
+        """What the posterior's standard deviation is multiplied by, one factor for each of several targets."""
+        check_is_fitted(self)
+        factors = np.array([calibration.std_scale for calibration in self._calibrations()])
+        return float(factors[0]) if self._single else factors
 
     def calibrate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the width of conformal intervals from rows that were not used for fitting.
@@ -188,6 +224,16 @@ class ErrorBars(Inputs):
         return self
 
     # -- parts ---------------------------------------------------------------------------------------------
+
+    def _calibrations(self) -> list[Calibration]:
+        """What the posteriors' error bars lack, found when it is first asked for."""
+        if self._calibration is None:
+            return [Calibration()] * len(self._posteriors)
+        return self._calibration if isinstance(self._calibration, list) else self._calibration.calibrations()
+
+    def _complete(self) -> None:
+        if self._calibration is not None:
+            self._calibration = self._calibrations()
 
     def _shaped(self, columns: list[Array]) -> Array:
         return columns[0] if self._single else np.column_stack(columns)

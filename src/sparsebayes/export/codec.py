@@ -42,9 +42,10 @@ from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specificatio
 from sparsebayes.basis.base import _KINDS, Joined
 from sparsebayes.design import Reduction
 from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators.portable import Portable
 from sparsebayes.inference import Certificate, ParameterStatus, Record, Status
 from sparsebayes.inference.support import Support, SupportRule
-from sparsebayes.posterior import ClassPosterior, GaussianPosterior, PoissonPosterior, TrainingRows
+from sparsebayes.posterior import Calibration, ClassPosterior, GaussianPosterior, PoissonPosterior, TrainingRows
 
 from .arrays import decode_array, encode_array
 from .errors import ModelFileError
@@ -59,6 +60,7 @@ DATACLASSES: dict[str, type[Any]] = {
     for cls in (
         Record,
         Certificate,
+        Calibration,
         GaussianPosterior,
         ClassPosterior,
         PoissonPosterior,
@@ -128,11 +130,14 @@ def encode_estimator(est: BaseEstimator) -> dict[str, Any]:
     name = type(est).__name__
     if type(est) is Pipeline:
         _check_steps(est)
-    elif ESTIMATORS.get(name) is not type(est):
+    elif ESTIMATORS.get(name) is not type(est) or not isinstance(est, Portable):
         raise TypeError(
             f"cannot save an object of type {name}: a model file holds one of {', '.join(ESTIMATORS)}, or a Pipeline "
             "that ends in one; of a search, save best_estimator_"
         )
+    final = est.steps[-1][1] if isinstance(est, Pipeline) else est
+    if isinstance(final, Portable):
+        final._complete()
     return {"class": name, "state": {key: encode(value, key) for key, value in vars(est).items()}}
 
 

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.basis import Bias, Functions, Linear
 from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators.uncertainty import ErrorBars
 from sparsebayes.posterior import ClassPosterior, GaussianPosterior
 
 from .columns import Column
@@ -57,7 +58,8 @@ class Plan:
         Symmetric matrices whose quadratic forms are the variances of the outputs; under a softmax, of the differences
         of every two outputs, in the order of :func:`pair_table`.
     noise : ndarray of shape (K,)
-        What the noise adds to the squares of the standard deviations; zero in classification.
+        What the noise adds to the squares of the standard deviations; zero in classification.  Both are multiplied by
+        the square of ``std_scale_``, so that the standard deviations are those of ``predict``.
     head : Head
         What the outputs mean.
     classes : ndarray or None
@@ -183,6 +185,9 @@ def _plan(est: Any) -> Plan:
     # A model that kept nothing still needs a function to be written down: a constant of weight zero.
     functions = Bias().bind(np.zeros((1, d))) if functions is None else functions
     outputs = (_class_outputs if is_classifier(est) else _gaussian_outputs)(posteriors, len(functions))
+    if isinstance(est, ErrorBars):
+        squares = np.atleast_1d(est.std_scale_) ** 2
+        outputs |= {"covariances": squares[:, None, None] * outputs["covariances"], "noise": squares * outputs["noise"]}
     return Plan(
         names=_names(est, d),
         centre=_centre(est),

@@ -1,6 +1,7 @@
 """Posterior and predictive distributions."""
 
 from .augmented import TrainingRows, added_variance
+from .calibration import Calibration, quantiles, shrinkage
 from .classes import ClassPosterior
 from .conformal import conformal_quantile, held_out_scores, left_out_scores
 from .counts import PoissonPosterior
@@ -8,6 +9,7 @@ from .gaussian import GaussianPosterior
 from .summary import Term, summarise
 
 __all__ = [
+    "Calibration",
     "ClassPosterior",
     "GaussianPosterior",
     "PoissonPosterior",
@@ -17,5 +19,7 @@ __all__ = [
     "conformal_quantile",
     "held_out_scores",
     "left_out_scores",
+    "quantiles",
+    "shrinkage",
     "summarise",
 ]

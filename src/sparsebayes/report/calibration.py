@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
+from sparsebayes.estimators.uncertainty import ErrorBars
+
 from .measures import coverage_curve, reliability, wilson
 from .style import BLUE, GREY, Display
 
@@ -43,9 +45,14 @@ class CalibrationDisplay(Display):
         """Compute what :func:`plot_calibration` draws; same parameters."""
         if is_classifier(est):
             return cls.from_predictions(y, est.predict_proba(X), est.classes_)
-        mean, std = est.predict(X, return_std=True)
-        observed = coverage_curve(y, mean, std, _LEVELS)
-        n = len(np.asarray(y))
+        targets, n = np.asarray(y, dtype=np.float64), len(np.asarray(y))
+        if isinstance(est, ErrorBars):
+            # Intervals of each level: where errors have heavy tails they are no multiples of one standard deviation.
+            ends = [est.predict_interval(X, float(level)) for level in _LEVELS]
+            observed = np.array([float(np.mean((low <= targets) & (targets <= high))) for low, high in ends])
+        else:
+            mean, std = est.predict(X, return_std=True)
+            observed = coverage_curve(y, mean, std, _LEVELS)
         return cls(_LEVELS, observed, *wilson(observed * n, n), "level of the error bars")
 
     @classmethod

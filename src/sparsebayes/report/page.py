@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from sparsebayes._version import __version__
 from sparsebayes.atomic import write_atomically
 from sparsebayes.estimators.summary import converged, listed
+from sparsebayes.estimators.uncertainty import ErrorBars
 from sparsebayes.inference import Certificate
 
 from .case import Case, Input
@@ -159,8 +160,17 @@ def _fit(case: Case) -> str:
 def _calibration(case: Case) -> str:
     if case.classifies:
         return _section("calibration", "Errors and calibration", _figures([calibration_chart(case)]), _confusion(case))
-    return _section(
-        "calibration", "Residuals and calibration", _figures([residual_chart(case), calibration_chart(case)])
+    figures = _figures([residual_chart(case), calibration_chart(case)])
+    return _section("calibration", "Residuals and calibration", _error_bars(case), figures)
+
+
+def _error_bars(case: Case) -> str:
+    """What the error bars were multiplied by, and why, in a sentence."""
+    if not isinstance(case.est, ErrorBars) or case.est.std_scale_ == 1.0:
+        return ""
+    return (
+        f"<p>The error bars are {float(case.est.std_scale_):.2f} times those of the posterior: learned again without "
+        "some of its rows, the model needed bars of that length for 95 % of them to lie inside.</p>"
     )
 
 

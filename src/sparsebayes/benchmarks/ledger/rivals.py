@@ -102,8 +102,18 @@ def _support_vectors(case: Case) -> dict[str, Any]:
     return {"error": case.error(fitted.predict(case.X_test)), "kept": len(fitted.support_), "seconds": seconds}
 
 
-def _gaussian_process(case: Case) -> dict[str, Any]:
-    """Exact, with all rows, a learned width for each input and a learned noise."""
+def gaussian_process(case: Case) -> tuple[Array, Array, Any, float]:
+    """Exact, with all rows, a learned width for each input and a learned noise.
+
+    Returns
+    -------
+    mean, std : ndarray
+        Of the test rows.
+    process : GaussianProcessRegressor
+        Fitted to targets of unit variance.
+    seconds : float
+        Processor time of the fit.
+    """
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
@@ -118,7 +128,12 @@ def _gaussian_process(case: Case) -> dict[str, Any]:
     model = GaussianProcessRegressor(kernel)
     fitted, seconds = timed(lambda: model.fit(case.X, (case.y - mean) / scale))
     predicted, std = fitted.predict(case.X_test, return_std=True)
-    predicted, std = mean + scale * predicted, scale * std
+    return mean + scale * predicted, scale * std, fitted, seconds
+
+
+def _gaussian_process(case: Case) -> dict[str, Any]:
+    predicted, std, fitted, seconds = gaussian_process(case)
+    scale = float(np.std(case.y))
     return {
         "evidence": float(fitted.log_marginal_likelihood_value_) - len(case.y) * float(np.log(scale)),
         "error": case.error(predicted),

@@ -20,7 +20,10 @@ class _RowsByDefault(TyperGroup):
 group = typer.Typer(cls=_RowsByDefault, rich_markup_mode=None)
 
 
-@group.callback(help="Measure the library beside its rivals; ``bench ledger``: beside itself, before a change.")
+@group.callback(
+    help="Measure the library beside its rivals; ``bench ledger``: beside itself, before a change; ``bench "
+    "intervals``: whether error bars hold."
+)
 def _options() -> None:
     """Take no options of its own."""
 
@@ -67,6 +70,52 @@ def rows_beside_rivals(
         typer.echo(run.as_json(results))
     else:
         run.show(results, Console(highlight=False, markup=False, width=None if progress.is_terminal else 160))
+
+
+@group.command("intervals")
+def intervals(
+    only: Annotated[list[str] | None, typer.Option("--only", help="Problems by name.", show_default=False)] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", help="Draws, such as 0-4 or 0,3; 0-9, or 0 in a quick run.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Three small tables, one draw.")] = False,
+    rival: Annotated[list[str] | None, typer.Option("--rival", help="gp beside.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write as well.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Measure whether error bars hold what they say, on rows that were not learned from.
+
+    \b
+    Examples:
+      sparsebayes bench intervals --quick
+      sparsebayes bench intervals --seeds 0-2 --only concrete --rival gp
+
+    Shares of the test rows in intervals of 50, 80 and 95 %, the log density, what the posterior's standard deviation is
+    multiplied by, and what that costs beside the fit.
+    """
+    from rich.console import Console
+
+    from sparsebayes.atomic import check_target, write_atomically
+    from sparsebayes.benchmarks import intervals as bars
+    from sparsebayes.benchmarks.ledger.problems import read_seeds
+
+    unknown = [name for name in rival or [] if name not in bars.RIVALS]
+    if unknown:
+        raise ValueError(f"no rival is called {', '.join(map(repr, unknown))}; choose among {', '.join(bars.RIVALS)}")
+    problems = bars.interval_problems(only or (), quick=quick)
+    draws = read_seeds(seeds or ("0" if quick else "0-9"))
+    if out is not None:
+        check_target(out)
+    progress = Console(stderr=True, highlight=False, markup=False)
+    rows = list(bars.run(problems, draws, rival or [], progress.print))
+    if not rows:
+        raise ValueError("nothing could be measured: SPARSEBAYES_DATA must name the folder of the tables")
+    if out is not None:
+        write_atomically(out, bars.as_json(rows).encode())
+    if as_json:
+        typer.echo(bars.as_json(rows))
+    else:
+        Console(highlight=False, markup=False, width=None if progress.is_terminal else 120).print(bars.table(rows))
 
 
 @group.command("ledger")

@@ -1,0 +1,139 @@
+"""Calibration of error bars, put off until somebody asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.basis import Functions
+from sparsebayes.design import DenseDesign, Design
+from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.inference.folds import FOLDS, Folds
+from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.posterior import Calibration, GaussianPosterior, quantiles, shrinkage
+from sparsebayes.threads import one_thread
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# Rows that are enough to tell the quantiles of their errors to a few per cent.
+_ENOUGH = 1000
+# Parts that few rows are divided into: more to learn from leaves less to correct for, at the cost of more searches.
+_FEW, _SMALL_PARTS = 500, 10
+# How far the noise is lowered for the second search on each part.
+_KICK = 4.0
+# Parts of the searches that say how errors fall with the number of rows.
+_HALVES = 2
+# Rows below which nothing is said.
+_FEWEST = 20
+
+
+@dataclass
+class LeftOutRows:
+    """What is needed to search again on parts of the rows, without the values of all functions.
+
+    The searches cost about as much as the fit, and many models are never asked for error bars: so they are made when
+    these are first wanted, or before the model is saved or exported.
+
+    Attributes
+    ----------
+    rows : Design or ndarray
+        The training rows; where the columns of X are the functions, the dictionary on them.
+    functions : Functions or None
+        The dictionary without the intercept; None where ``rows`` has its values.
+    bias : int or None
+        Place of the intercept.
+    eligible, centres : ndarray
+        Functions that may enter, and the row on which each is centred.
+    targets : list of ndarray, each of shape (N, T)
+        Targets of each problem, in units of their noise.
+    sizes : list of int
+        Functions that each problem has kept.
+    weights : ndarray of shape (N,)
+        Sample weights.
+    cost : float
+        What a function costs in the search.
+    """
+
+    rows: Any
+    functions: Functions | None
+    bias: int | None
+    eligible: NDArray[np.bool_]
+    centres: Index | None
+    targets: list[Array]
+    sizes: list[int]
+    weights: Array
+    cost: float
+    found: list[Calibration] | None = field(default=None, init=False)
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        dictionary: Dictionary,
+        posteriors: list[GaussianPosterior],
+        y: Array,
+        weights: Array,
+        cost: float,
+        *,
+        shared: bool,
+    ) -> LeftOutRows | None:
+        """Of a fit, together where its targets share their support; None where it cannot be repeated on parts."""
+        noise = np.sqrt([posterior.noise_variance for posterior in posteriors])
+        offset = np.array([posterior.offset for posterior in posteriors])
+        n_rows, n_functions = dictionary.design.shape
+        repeatable = Folds.possible(GaussianProblem(dictionary.design, y, weights, np.ones(n_functions, dtype=bool)))
+        if n_rows < _FEWEST or not repeatable or not np.all(noise > 0.0):
+            return None
+        scaled = (y - offset) / noise
+        n_targets = len(posteriors)
+        groups = [list(range(n_targets))] if shared else [[k] for k in range(n_targets)]
+        return cls(
+            X if dictionary.functions is not None else dictionary.design,
+            dictionary.functions,
+            dictionary.bias,
+            dictionary.eligible,
+            dictionary.centre_rows(),
+            [scaled[:, group] for group in groups],
+            [len(posteriors[group[0]].mean) for group in groups],
+            weights,
+            cost,
+        )
+
+    def calibrations(self) -> list[Calibration]:
+        """One for each target; the rows are given back once they are known."""
+        if self.found is None:
+            with one_thread():
+                design = self._design()
+                each = zip(self.targets, self.sizes, strict=True)
+                self.found = [one for t, size in each for one in self._calibrate(design, t, size)]
+            self.rows = self.functions = self.centres = None
+            self.targets = []
+        return self.found
+
+    def _design(self) -> Design:
+        """Values of all functions."""
+        if self.functions is None:
+            return self.rows
+        values = self.functions.evaluate(self.rows)
+        return DenseDesign(values if self.bias is None else np.insert(values, self.bias, 1.0, axis=1))
+
+    def _calibrate(self, design: Design, t: Array, size: int) -> list[Calibration]:
+        """Calibrations of targets with one support, in units of their noise."""
+        problem = GaussianProblem(
+            design, t, self.weights, self.eligible, self.bias, centres=self.centres, inclusion_cost=self.cost
+        )
+        if problem.mean_square == 0.0:
+            return [Calibration()] * problem.n_targets
+        parts = _SMALL_PARTS if problem.n_effective <= _FEW else FOLDS
+        scores, weights = Folds(problem, parts, _ENOUGH, _KICK).standardised(1.0, size)
+        rough, rough_weights = Folds(problem, _HALVES, _ENOUGH, _KICK).standardised(1.0, size)
+        found = []
+        for mine, before in zip(scores.T, rough.T, strict=True):
+            larger, smaller = quantiles(mine, weights), quantiles(before, rough_weights)
+            factor = shrinkage(smaller, larger, 1.0 - 1.0 / _HALVES, 1.0 - 1.0 / parts)
+            found.append(Calibration.of(mine, weights, factor))
+        return found

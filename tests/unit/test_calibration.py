@@ -1,0 +1,259 @@
+"""Error bars that hold: what left-out rows say, how it travels, and where it cannot be said."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from sparsebayes import RVR, SparseBayesRegressor, datasets, export, load, save
+from sparsebayes.design import DenseDesign
+from sparsebayes.estimators.calibration import LeftOutRows
+from sparsebayes.inference.folds import Folds
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.search.climb import climb
+from sparsebayes.posterior import Calibration, quantiles, shrinkage
+
+X, Y = datasets.make_sinc(100, noise=0.1, random_state=0)
+NEW = np.linspace(-10.0, 10.0, 7)[:, None]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return RVR(gamma=1 / 9).fit(X, Y)
+
+
+# -- the two numbers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.7])
+def test_gaussian_errors_have_their_own_scale_and_light_tails(scale):
+    z = scale * np.random.default_rng(0).standard_normal(5000)
+    found = Calibration.of(z, np.ones(len(z)))
+    assert found.std_scale == pytest.approx(scale, rel=0.04)
+    assert found.degrees > 15.0
+
+
+def test_heavy_tails_are_seen_at_every_level():
+    rng = np.random.default_rng(1)
+    found = Calibration.of(0.6 * rng.standard_t(3.0, 5000), np.ones(5000))
+    new = 0.6 * rng.standard_t(3.0, 50_000)
+    for level in (0.5, 0.8, 0.95):
+        low, high = found.interval(np.zeros(1), np.ones(1), level)
+        assert np.mean((low <= new) & (new <= high)) == pytest.approx(level, abs=0.02)
+    # Two of them are 1.96 standard deviations of the one that is reported.
+    assert np.mean(np.abs(new) <= 1.96 * found.std_scale) == pytest.approx(0.95, abs=0.01)
+
+
+def test_a_few_wild_rows_do_not_widen_the_bars():
+    z = np.random.default_rng(2).standard_normal(1000)
+    spoilt = z.copy()
+    spoilt[:5] = 1e6
+    assert Calibration.of(spoilt, np.ones(1000)).std_scale == pytest.approx(
+        Calibration.of(z, np.ones(1000)).std_scale, rel=0.06
+    )
+
+
+def test_bars_are_made_shorter_only_where_the_rows_clearly_say_so():
+    z = np.random.default_rng(3).standard_normal(2000)
+    few = 0.95 * z[:60] / quantiles(z[:60], np.ones(60))[-1] * 1.96
+    assert Calibration.of(few, np.ones(60)).std_scale == pytest.approx(1.0, rel=1e-12)
+    assert Calibration.of(0.7 * z, np.ones(2000)).std_scale == pytest.approx(0.7, rel=0.06)
+
+
+def test_few_rows_do_not_make_heavy_tails():
+    z = np.random.default_rng(3).standard_normal((50, 60))
+    degrees = [Calibration.of(one, np.ones(60)).degrees for one in z]
+    assert np.mean(np.array(degrees) > 10.0) >= 0.8
+
+
+def test_few_rows_say_little():
+    z = 3.0 * np.random.default_rng(4).standard_normal(2000)
+    few, many = (Calibration.of(z[:n], np.ones(n)).std_scale for n in (20, 2000))
+    assert 1.0 < few < many
+
+
+def test_a_weight_is_as_many_copies():
+    rng = np.random.default_rng(5)
+    z, k = rng.standard_normal(40), rng.integers(1, 5, 40)
+    np.testing.assert_allclose(quantiles(z, k.astype(float)), quantiles(np.repeat(z, k), np.ones(k.sum())), rtol=1e-12)
+
+
+def test_errors_are_taken_to_all_rows_by_the_power_at_which_they_fall():
+    base = np.array([1.0, 2.0, 3.0])
+    assert shrinkage(base * 0.5**-0.4, base * 0.9**-0.4, 0.5, 0.9) == pytest.approx(0.9**0.4)
+    assert shrinkage(base, 1.1 * base, 0.5, 0.9) == 1.0  # errors that rise with the rows are chance
+
+
+def test_the_density_integrates_to_one_and_knows_its_intervals():
+    found = Calibration(1.3, 4.0)
+    grid = np.linspace(-400.0, 400.0, 800_001)
+    density = np.exp(found.log_density(np.zeros(1), np.full(1, 2.0), grid))
+    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-6)
+    low, high = found.interval(np.zeros(1), np.full(1, 2.0), 0.8)
+    inside = (grid >= low) & (grid <= high)
+    assert np.trapezoid(density[inside], grid[inside]) == pytest.approx(0.8, abs=1e-3)
+
+
+# -- rows left out -------------------------------------------------------------------------------------------
+
+
+def test_standardised_errors_are_those_of_a_search_without_the_rows():
+    rng = np.random.default_rng(6)
+    values, weights = rng.standard_normal((60, 8)), rng.integers(1, 3, 60).astype(float)
+    t = (values[:, :2] @ [2.0, -1.0] + 0.5 * rng.standard_normal(60))[:, None]
+    problem = GaussianProblem(DenseDesign(values), t, weights, np.ones(8, dtype=bool))
+    beta = 4.0
+    scores, counts = Folds(problem, 3).standardised(beta, 8)
+    fold, found, mass = np.argsort(np.argsort(t[:, 0])) % 3, [], []
+    for k in range(3):
+        kept, out = fold != k, fold == k
+        part = GaussianProblem(DenseDesign(values[kept]), t[kept], weights[kept], np.ones(8, dtype=bool))
+        searched = climb(GaussianModel.empty(Gram(part), beta, learn_noise=False), 1e-2)
+        phi, alpha = values[:, searched.functions], searched.alpha
+        covariance = np.linalg.inv(np.diag(alpha) + beta * phi[kept].T @ (weights[kept][:, None] * phi[kept]))
+        mean = beta * covariance @ phi[kept].T @ (weights[kept] * t[kept, 0])
+        variance = 1.0 / beta + np.sum((phi[out] @ covariance) * phi[out], axis=1)
+        found.append((t[out, 0] - phi[out] @ mean) / np.sqrt(variance))
+        mass.append(weights[out])
+    np.testing.assert_allclose(scores[:, 0], np.concatenate(found), rtol=1e-6)
+    np.testing.assert_array_equal(counts, np.concatenate(mass))
+
+
+def test_no_more_parts_are_searched_than_needed():
+    rng = np.random.default_rng(7)
+    values = rng.standard_normal((100, 3))
+    problem = GaussianProblem(DenseDesign(values), values[:, :1].copy(), np.ones(100), np.ones(3, dtype=bool))
+    assert len(Folds(problem, 5, enough=30.0).standardised(1.0, 3)[0]) == 40
+
+
+# -- estimators ----------------------------------------------------------------------------------------------
+
+
+def draw(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, 4))
+    clean = np.sin(3.0 * X[:, 0]) * X[:, 1] + np.exp(X[:, 2]) + np.abs(X[:, 3]) * X[:, 0]
+    return X, clean + 0.02 * rng.standard_normal(n)
+
+
+def test_many_functions_do_not_make_bars_too_short():
+    """A third of the rows are kept as centres: what the posterior calls 95 % holds three quarters of new rows."""
+    (X, y), (new, observed) = draw(150, 0), draw(2000, 1)
+    model = RVR(gamma=0.5).fit(X, y)
+
+    def held(kind):
+        low, high = model.predict_interval(new, 0.95, kind)
+        return np.mean((low <= observed) & (observed <= high))
+
+    assert held("posterior") < 0.8
+    assert 0.92 <= held("calibrated") <= 0.98
+    assert np.mean(model.log_density(new, observed)) > np.mean(model.log_density(new, observed, "posterior")) + 0.5
+
+
+def test_the_default_is_the_posterior_times_one_factor(model):
+    mean, std = model.predict(NEW, return_std=True)
+    plain_mean, plain = model.predict(NEW, return_std=True, uncertainty="posterior")
+    np.testing.assert_array_equal(mean, plain_mean)
+    np.testing.assert_allclose(std, model.std_scale_ * plain, rtol=1e-12)
+    variance = model.noise_variance_ + model._posteriors[0].spread(model._values(NEW))
+    np.testing.assert_allclose(plain, np.sqrt(variance), rtol=1e-12)
+    low, high = model.predict_interval(NEW)
+    np.testing.assert_allclose(high - low, 2 * 1.959964 * std, rtol=1e-6)
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    model = RVR(gamma=1 / 9).fit(X, Y)
+    model.predict(NEW)
+    assert isinstance(model._calibration, LeftOutRows)
+    assert model._calibration.found is None
+    before = dict(vars(model))
+    model.predict(NEW, return_std=True)
+    assert vars(model) == before
+    assert model._calibration.found is not None
+    assert model._calibration.rows is None  # the rows are not held any longer
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_the_factor_travels(tmp_path, asked_before):
+    rng = np.random.default_rng(8)
+    noisy = Y + 0.1 * rng.standard_t(2.5, len(Y))
+    model = RVR(gamma=1 / 9).fit(X, noisy)
+    if asked_before:
+        model.predict(NEW, return_std=True)
+    again = pickle.loads(pickle.dumps(model))
+    save(model, tmp_path / "model.json")
+    expected = model.predict(NEW, return_std=True)[1]
+    assert model.std_scale_ != 1.0
+    for other in (again, load(tmp_path / "model.json")):
+        assert other.std_scale_ == model.std_scale_
+        np.testing.assert_array_equal(other.predict(NEW, return_std=True)[1], expected)
+        np.testing.assert_array_equal(other.predict_interval(NEW, 0.5), model.predict_interval(NEW, 0.5))
+
+
+def test_exports_carry_the_factor(model):
+    assert model.std_scale_ != 1.0
+    plan = export.plan.make_plan(model)
+    np.testing.assert_allclose(plan.noise, model.std_scale_**2 * model.noise_variance_, rtol=1e-12)
+
+
+def test_the_factor_does_not_depend_on_units_or_row_order(model):
+    order = np.random.default_rng(9).permutation(len(Y))
+    for inputs, targets in ((X, 1000.0 * Y - 7.0), (X[order], Y[order])):
+        assert RVR(gamma=1 / 9).fit(inputs, targets).std_scale_ == pytest.approx(model.std_scale_, rel=1e-6)
+
+
+def test_weights_are_copies():
+    k = np.random.default_rng(10).integers(1, 4, len(Y))
+    weighted = RVR(gamma=1 / 9).fit(X, Y, k)
+    copied = RVR(gamma=1 / 9).fit(np.repeat(X, k, axis=0), np.repeat(Y, k))
+    assert weighted.std_scale_ == pytest.approx(copied.std_scale_, rel=1e-6)
+
+
+def test_several_targets_have_a_factor_each(model):
+    wild = Y + 0.3 * np.random.default_rng(11).standard_t(2.0, len(Y))
+    both = RVR(gamma=1 / 9).fit(X, np.column_stack([Y, wild]))
+    alone = RVR(gamma=1 / 9).fit(X, wild)
+    np.testing.assert_allclose(both.std_scale_, [model.std_scale_, alone.std_scale_], rtol=1e-9)
+    shared = RVR(gamma=1 / 9, shared_support=True).fit(X, np.column_stack([Y, wild]))
+    assert shared.std_scale_.shape == (2,)
+    std = shared.predict(NEW, return_std=True)[1]
+    plain = shared.predict(NEW, return_std=True, uncertainty="posterior")[1]
+    np.testing.assert_allclose(std, shared.std_scale_ * plain, rtol=1e-12)
+
+
+def test_columns_of_x_are_calibrated_too():
+    rng = np.random.default_rng(12)
+    A = rng.standard_normal((300, 20))
+    b = A[:, 0] + 0.3 * rng.standard_t(2.5, 300)
+    model = SparseBayesRegressor().fit(A, b)
+    low, high = model.predict_interval(rng.standard_normal((5, 20)), 0.5)
+    assert model.std_scale_ > 0.0
+    # Heavy tails: half of the errors are far inside what a Gaussian of this noise would have.
+    assert np.mean((high - low) / 2.0) < 0.6 * 0.6745 * np.sqrt(model.noise_variance_) * 1.5
+
+
+@pytest.mark.parametrize(
+    "settings", [{"likelihood": "outliers"}, {"likelihood": "student-t"}, {"likelihood": "poisson"}]
+)
+def test_other_likelihoods_keep_the_posterior(settings):
+    targets = np.random.default_rng(13).poisson(3.0, len(Y)) if "poisson" in settings.values() else Y
+    model = RVR(gamma=1 / 9, **settings).fit(X, targets)
+    assert model.std_scale_ == 1.0
+    np.testing.assert_array_equal(
+        model.predict(NEW, return_std=True), model.predict(NEW, return_std=True, uncertainty="posterior")
+    )
+    np.testing.assert_array_equal(model.log_density(X, targets), model.log_density(X, targets, "posterior"))
+
+
+def test_rows_that_are_not_kept_cannot_calibrate():
+    rng = np.random.default_rng(14)
+    A = rng.standard_normal((200, 3))
+    model = SparseBayesRegressor().fit([(A[:100], A[:100, 0]), (A[100:], A[100:, 0] + 0.1)])
+    assert model.std_scale_ == 1.0
+    assert SparseBayesRegressor().fit(A, A[:, 0] + rng.standard_normal(200))._calibration is not None
+    assert SparseBayesRegressor().fit(A[:10], rng.standard_normal(10))._calibration is None  # too few
+
+
+def test_a_constant_target_has_bars():
+    assert RVR(gamma=1 / 9).fit(X, np.ones(len(Y))).std_scale_ > 0.0
