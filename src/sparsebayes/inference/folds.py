@@ -27,19 +27,27 @@ _ENTRIES = 1 << 25
 # What a search on a part of the rows settles for, in nats.
 _COARSE = 1e-2
 # The most, in nats, by which a single row may speak for or against: a mean is at the mercy of single rows.
-_VOICE = 3.0
+VOICE = 3.0
 # Columns, and their decimals, by which rows with the same target are told apart.
 _TOLD_BY, _DECIMALS = 3, 9
 
 
 class Folds:
-    """Searches on parts of the rows of a problem with the noise held, made once for each noise level."""
+    """Searches on parts of the rows of a problem with the noise held, made once for each noise level.
 
-    def __init__(self, problem: GaussianProblem) -> None:
+    Parameters
+    ----------
+    problem : GaussianProblem
+        The problem.
+    fold : ndarray of int, optional
+        Fold of every row, where several dictionaries are to be compared on the same ones.
+    """
+
+    def __init__(self, problem: GaussianProblem, fold: Index | None = None) -> None:
         self.problem = problem
+        self._fold = fold
         self._parts: list[tuple[Gram, Array, Array]] | None = None
-        self._weights = np.zeros(0)
-        self._known: dict[float, Array] = {}
+        self._known: dict[float, tuple[Array, Array]] = {}
 
     @staticmethod
     def possible(problem: GaussianProblem) -> bool:
@@ -58,24 +66,45 @@ class Folds:
             Functions that a search may take in, twice over.
         """
         difference = self.densities(beta, size) - self.densities(other, size)
-        return float(np.average(np.clip(difference, -_VOICE, _VOICE), weights=self._weights)) > 0.0
+        return float(np.average(np.clip(difference, -VOICE, VOICE), weights=self.weights)) > 0.0
 
     def densities(self, beta: float, size: int) -> Array:
         """Log density of every row under a search on the other folds with the noise held."""
+        return self._searched(beta, size)[0]
+
+    def squared_errors(self, beta: float, size: int) -> Array:
+        """Squared error of every row under the same searches, summed over the targets."""
+        return self._searched(beta, size)[1]
+
+    def _searched(self, beta: float, size: int) -> tuple[Array, Array]:
         if beta not in self._known:
-            self._known[beta] = np.concatenate([_left_out(*part, beta, 2 * size) for part in self._divided()])
+            found = [_left_out(*part, beta, 2 * size) for part in self._divided()]
+            self._known[beta] = np.concatenate([d for d, _ in found]), np.concatenate([e for _, e in found])
         return self._known[beta]
+
+    @property
+    def fold(self) -> Index:
+        """Fold of every row."""
+        if self._fold is None:
+            self._fold = _assign(
+                self.problem.targets, self.problem.design.columns(np.arange(min(_TOLD_BY, self.problem.n_functions)))
+            )
+        return self._fold
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the rows, in the order of the densities."""
+        return np.concatenate([self.problem.weights[self.fold == k] for k in range(FOLDS)])
 
     def _divided(self) -> list[tuple[Gram, Array, Array]]:
         """Inner products of each training part, and functions and targets of the rows left out."""
         if self._parts is None:
             problem = self.problem
             values = problem.design.columns(np.arange(problem.n_functions))
-            fold, rows = _assign(problem.targets, values), problem.rows
+            fold, rows = self.fold, problem.rows
             parts = [(fold != k, fold == k) for k in range(FOLDS)]
             # A function centred on a row that is left out would not be there without it.
             offered = [problem.eligible & ~np.isin(rows, np.flatnonzero(out)) for _, out in parts]
-            self._weights = np.concatenate([problem.weights[out] for _, out in parts])
             self._parts = [
                 (Gram(_part(problem, values[kept], kept, some)), values[out], problem.targets[out])
                 for (kept, out), some in zip(parts, offered, strict=True)
@@ -98,17 +127,20 @@ def _part(
     )
 
 
-def _left_out(data: Gram, values: Array, targets: Array, beta: float, limit: int) -> Array:
-    model = climb(GaussianModel.empty(data, beta, learn_noise=False), _COARSE, limit=max(limit, 1))
+def _left_out(data: Gram, values: Array, targets: Array, beta: float, limit: int) -> tuple[Array, Array]:
+    model = GaussianModel.empty(data, beta, learn_noise=False)
+    if data.mean_square > 0.0:  # all targets of a part may be zero where those left out are not
+        model = climb(model, _COARSE, limit=max(limit, 1))
     functions: Index = model.functions
     phi = values[:, functions]
     variance = 1.0 / beta + np.einsum("na,na->n", phi @ model.covariance, phi)
-    error = targets - phi @ model.mean
-    return -0.5 * np.sum(np.log(2.0 * np.pi * variance)[:, None] + error**2 / variance[:, None], axis=1)
+    error = (targets - phi @ model.mean) ** 2
+    density = -0.5 * np.sum(np.log(2.0 * np.pi * variance)[:, None] + error / variance[:, None], axis=1)
+    return density, np.sum(error, axis=1)
 
 
 def _assign(targets: Array, values: Array) -> Index:
     """Fold of every row: copies of a row together, the others by turns in the order of their targets."""
-    told_by = np.round(values[:, :_TOLD_BY], _DECIMALS)
+    told_by = np.round(values, _DECIMALS)
     _, rank = np.unique(np.column_stack([targets, told_by]), axis=0, return_inverse=True)
     return rank.reshape(-1) % FOLDS
