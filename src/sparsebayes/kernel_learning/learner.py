@@ -32,6 +32,8 @@ from sparsebayes.threads import one_thread
 # Factors of the bracketing search: it goes on in steps of the first while the evidence rises, at most so often, and
 # then looks half a step to both sides.
 _STEP, _STEPS_OUT = 2.0, 4
+# Functions for each row beyond which nothing narrower is tried: it costs most and predicts worse.
+_CROWD = 0.2
 # Multiples of the process's lengths that are tried.
 _MULTIPLES = (1.0, 0.5, 2.0)
 # Quasi-Newton steps of one climb, rounds of climb and search, and the gain in nats below which they end.
@@ -171,11 +173,14 @@ class Learner:
 
         for direction in (1.0, -1.0):
             for k in range(1, _STEPS_OUT + 1):
+                if direction < 0.0 and self._crowded(tried[direction * (k - 1)]):
+                    break
                 if at(direction * k) <= at(direction * (k - 1)):
                     break
         best = max(tried, key=at)
-        for near in (best - 0.5, best + 0.5):
-            at(near)
+        for near in (best + 0.5, best - 0.5):
+            if near > best or not self._crowded(tried[best]):
+                at(near)
         self._along = tried
         return list(tried.values())
 
@@ -199,7 +204,15 @@ class Learner:
         lean, self._process = fitted, fitted
         if self.limits.per_input:
             lean = self.process.without_weak(fitted, self.limits.off, self._price(), self.search.stop)
-        return [self._try(self.limits.stretched(lean.log_theta, factor)) for factor in _MULTIPLES]
+        trials: list[Trial] = []
+        for factor in _MULTIPLES:
+            if factor >= 1.0 or not self._crowded(trials[0]):
+                trials.append(self._try(self.limits.stretched(lean.log_theta, factor)))
+        return trials
+
+    def _crowded(self, trial: Trial) -> bool:
+        """Whether a model has so many functions that narrower ones would only be more."""
+        return trial.size > _CROWD * self.search.n_rows * len(trial.models)
 
     def _price(self) -> float:
         """What an input has to bring, in nats: it is one of d that might have fitted the noise of N rows."""

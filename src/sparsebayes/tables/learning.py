@@ -33,7 +33,7 @@ KERNELS = ("rbf", "linear", "poly", "laplacian", COLUMNS)
 _WITHOUT_GAMMA = ("linear", COLUMNS)
 # The solver that widths are learned with.
 _OF_WIDTH = "sequential"
-_GAMMAS = ("scale", "auto", "evidence", "ard")
+_GAMMAS = ("scale", "auto", "evidence", "ard", "multiscale")
 # With fewer rows than this, all are needed to learn from.
 _FEWEST_TO_SPLIT = 20
 
