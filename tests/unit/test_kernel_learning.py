@@ -122,6 +122,17 @@ def test_several_widths_at_once(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model.json").predict(X), several.predict(X))
 
 
+def test_of_many_rows_some_teach_the_widths_and_all_decide(monkeypatch):
+    monkeypatch.setattr("sparsebayes.estimators.regression.MOST_ROWS", 60)
+    X, y = ridge(120)
+    model = RVR(gamma="ard").fit(X, y)
+    assert max(model.relevance_) >= 60
+    assert model.kernel_status_["width[2]"] is ParameterStatus.OFF
+    assert model.log_marginal_likelihood_ > RVR().fit(X, y).log_marginal_likelihood_
+    again = RVR(kernel=model.kernel_).fit(X, y)
+    assert again.log_marginal_likelihood_ == pytest.approx(model.log_marginal_likelihood_)
+
+
 # -- inputs that say little --------------------------------------------------------------------------------
 
 
