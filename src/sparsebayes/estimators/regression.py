@@ -185,7 +185,8 @@ def _learn_on_some(task: Task, dictionary: Dictionary, groups: list[_Group]) -> 
     if ours >= given:
         return replace(learned, dictionary=found[0][0], results=found[0][1])
     names = () if dictionary.functions is None else (p.name for p in dictionary.functions.parameters)
-    return Learned(*found[1], dictionary.basis, dict.fromkeys(names, ParameterStatus.LEARNED))
+    whole, results = found[1]
+    return Learned(whole, results, dictionary.basis, dict.fromkeys(names, ParameterStatus.LEARNED))
 
 
 def _pose(
