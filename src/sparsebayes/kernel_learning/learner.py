@@ -26,20 +26,20 @@ from sparsebayes.inference.kernel_parameters import Held, climb
 from sparsebayes.kernel_learning.judge import judge_of
 from sparsebayes.kernel_learning.parameters import Limits, Mask
 from sparsebayes.kernel_learning.process import Fitted, Process
-from sparsebayes.kernel_learning.trials import Factors, Interrupted, Search, Trial
+from sparsebayes.kernel_learning.trials import CROWD, Factors, Interrupted, Search, Trial
 from sparsebayes.threads import one_thread
 
 # Factors of the bracketing search: it goes on in steps of the first while the evidence rises, at most so often, and
 # then looks half a step to both sides.
 _STEP, _STEPS_OUT = 2.0, 4
-# Functions for each row beyond which nothing narrower is tried: it costs most and predicts worse.
-_CROWD = 0.2
 # Multiples of the process's lengths that are tried.
 _MULTIPLES = (1.0, 0.5, 2.0)
-# Quasi-Newton steps of one climb, rounds of climb and search, and the gain in nats below which they end.
+# Quasi-Newton steps of one climb, rounds of climb and search, the gain in nats that is no gain, and that below which
+# no further round is made.
 _STEPS = 15
 _ROUNDS = 8
-_GAIN = 0.5
+_GAIN = 0.01
+_WORTHWHILE = 0.5
 # Inputs whose switching off is refused in a row before no more are tried.
 _REFUSALS = 2
 # Standard deviations beyond which left-out rows decide alone.
@@ -110,6 +110,7 @@ class Learner:
 
     def _learn(self, restarts: Sequence[Array]) -> None:
         self.best = scale = self._try(self.given)
+        self.search.crowd = CROWD
         problems = self.search.problems(self.given)
         if all(not len(model.indices) for model in scale.models) and any(
             getattr(problem, "mean_square", 1.0) == 0.0 for problem in problems
@@ -153,12 +154,16 @@ class Learner:
             return False
         advantage = self.judge.compare(trial, self.best)
         # Both are log densities of the same rows, so that they add up where left-out rows leave room for chance.
-        rise = trial.objective - self.best.objective
+        rise = self._worth(trial) - self._worth(self.best)
         clear = abs(advantage.nats) > _CLEAR * advantage.chance
-        if advantage.nats + (0.0 if clear else rise) <= 0.0 or not self.judge.admits(trial, self.trials[0]):
+        if advantage.nats + (0.0 if clear else rise) <= _GAIN or not self.judge.admits(trial, self.trials[0]):
             return False
         self.best = trial
         return True
+
+    def _worth(self, trial: Trial) -> float:
+        """The objective without the prior of the parameters, which guides climbs but is no reason to leave a place."""
+        return trial.objective - self.limits.prior.log_density(trial.log_theta)
 
     def _bracket(self, scale: Trial) -> list[Trial]:
         """Trials along one factor of all lengths: up and down while the evidence rises, then half a step either way."""
@@ -212,7 +217,7 @@ class Learner:
 
     def _crowded(self, trial: Trial) -> bool:
         """Whether a model has so many functions that narrower ones would only be more."""
-        return trial.size > _CROWD * self.search.n_rows * len(trial.models)
+        return trial.size > CROWD * self.search.n_rows * len(trial.models)
 
     def _price(self) -> float:
         """What an input has to bring, in nats: it is one of d that might have fitted the noise of N rows."""
@@ -235,7 +240,7 @@ class Learner:
                 break
             gained, trial = new.objective - trial.objective, new
             self.trials.append(trial)
-            if gained < _GAIN:
+            if gained < _WORTHWHILE:
                 break
         return trial
 

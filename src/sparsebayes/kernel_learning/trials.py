@@ -31,6 +31,9 @@ from sparsebayes.inference.settings import Warm
 Problems = Sequence[GaussianProblem | LaplaceProblem]
 Factors = tuple[float, ...]
 
+# Functions for each row at which a trial ends, and nothing narrower is tried: it costs most and predicts worse.
+CROWD = 0.2
+
 
 class Dictionaries(Family, Protocol):
     """A family of dictionaries with the problems that share it."""
@@ -42,6 +45,14 @@ class Dictionaries(Family, Protocol):
 
 class Interrupted(Exception):
     """The user has had enough."""
+
+
+class _CrowdedError(Exception):
+    """A trial holds more functions than are worth waiting for."""
+
+    def __init__(self, model: GaussianModel) -> None:
+        super().__init__(f"{model.size} functions")
+        self.model = model
 
 
 @dataclass(frozen=True)
@@ -110,6 +121,7 @@ class Search(ABC):
         self.histories: list[list[Record]] = [[] for _ in settings]
         self.stop: Callable[[], bool] = lambda: False
         self.unfinished: Trial | None = None
+        self.crowd = np.inf
         self._next = 0
         self._last: tuple[bytes, Problems] | None = None
 
@@ -289,20 +301,24 @@ class GaussianSearch(Search):
             nonlocal made
             moves = len(set(before.indices) ^ set(after.indices)) or after.size
             made += moves
-            if best is None or after.objective > best.objective:
-                rest = [_nothing(Gram(p), s) for p, s in zip(self._known(), self.settings, strict=True)][
-                    len(done) + 1 :
-                ]
-                self.unfinished = self._trial(
-                    log_theta, [*done, after, *rest], [made] * len(self.settings), number, factors
-                )
             grown = set(after.indices) - set(before.indices)
             evidence, height = after.evidence(), after.objective + log_prior
             move, function = ("add" if grown else "sweep"), (min(grown) if len(grown) == 1 else -1)
-            self._note(k, Record(number, move, function, moves, evidence, height, after.size, 1.0 / after.beta), after)
+            record = Record(number, move, function, moves, evidence, height, after.size, 1.0 / after.beta)
+            try:
+                self._note(k, record, after)
+            except Interrupted:
+                rest = zip(self._known()[k + 1 :], self.settings[k + 1 :], strict=True)
+                models = [*done, after, *(_nothing(Gram(problem), own) for problem, own in rest)]
+                self.unfinished = self._trial(log_theta, models, [made] * len(models), number, factors)
+                raise
+            if after.learn_noise and after.size > self.crowd * data.n:
+                raise _CrowdedError(after)
 
-        model = ascend(policy, data, best, fixed=None if fixed is None else 1.0 / fixed, accepted=accepted)
-        return model, made
+        try:
+            return ascend(policy, data, best, fixed=None if fixed is None else 1.0 / fixed, accepted=accepted), made
+        except _CrowdedError as crowded:
+            return crowded.model, made
 
     def _number(self) -> int:
         self._next += 1
