@@ -97,6 +97,7 @@ def test_learned_widths_are_no_worse_than_those_given(gamma, seed):
     X, y = ridge(seed=seed)
     plain, model = RVR().fit(X, y), RVR(gamma=gamma).fit(X, y)
     judged = ParameterStatus.JUDGED in model.kernel_status_.values()
+    assert model.certificate_.start in {record.start for record in model.history_}
     assert model.log_marginal_likelihood_ >= plain.log_marginal_likelihood_ - 1e-6 or judged
 
 

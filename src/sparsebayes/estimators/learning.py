@@ -160,12 +160,11 @@ def _concluded(result: Result, found: Found, k: int, parameters: dict[str, Param
     every_off = all(status is ParameterStatus.OFF for status in parameters.values())
     lost = every_off or any(status.degenerate for status in parameters.values())
     status = Status.KERNEL if lost and result.status is Status.CONVERGED else result.status
-    history = found.histories[k]
-    certificate = replace(
-        result.certificate,
-        objective=result.certificate.objective + limits.prior.log_density(found.trial.log_theta),
-        start=max((record.start for record in history), default=0),
+    height = result.certificate.objective + limits.prior.log_density(found.trial.log_theta)
+    return replace(
+        result,
+        status=Status.INTERRUPTED if found.interrupted else status,
+        certificate=replace(result.certificate, objective=height),
+        history=found.histories[k],
+        n_iter=result.n_iter + found.trial.n_iter[k],
     )
-    n_iter = result.n_iter + found.trial.n_iter[k]
-    status = Status.INTERRUPTED if found.interrupted else status
-    return replace(result, status=status, certificate=certificate, history=history, n_iter=n_iter)

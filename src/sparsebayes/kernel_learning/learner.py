@@ -26,7 +26,7 @@ from sparsebayes.inference.kernel_parameters import Held, climb
 from sparsebayes.kernel_learning.judge import judge_of
 from sparsebayes.kernel_learning.parameters import Limits, Mask
 from sparsebayes.kernel_learning.process import Fitted, Process
-from sparsebayes.kernel_learning.trials import CROWD, Factors, Interrupted, Search, Trial
+from sparsebayes.kernel_learning.trials import Factors, Interrupted, Search, Trial
 from sparsebayes.threads import one_thread
 
 # Factors of the bracketing search: it goes on in steps of the first while the evidence rises, at most so often, and
@@ -103,14 +103,11 @@ class Learner:
                 trial = self.best or self.search.unfinished
                 if trial is None:
                     raise KeyboardInterrupt from None
-                unfinished = self.search.unfinished
-                if self.best is None and unfinished is not None and unfinished.objective > trial.objective:
-                    trial = unfinished
                 return self._stopped(trial)
 
     def _learn(self, restarts: Sequence[Array]) -> None:
         self.best = scale = self._try(self.given)
-        self.search.crowd = CROWD
+        self.search.patient = False
         problems = self.search.problems(self.given)
         if all(not len(model.indices) for model in scale.models) and any(
             getattr(problem, "mean_square", 1.0) == 0.0 for problem in problems
@@ -178,13 +175,13 @@ class Learner:
 
         for direction in (1.0, -1.0):
             for k in range(1, _STEPS_OUT + 1):
-                if direction < 0.0 and self._crowded(tried[direction * (k - 1)]):
+                if direction < 0.0 and self.search.crowded(tried[direction * (k - 1)]):
                     break
                 if at(direction * k) <= at(direction * (k - 1)):
                     break
         best = max(tried, key=at)
         for near in (best + 0.5, best - 0.5):
-            if near > best or not self._crowded(tried[best]):
+            if near > best or not self.search.crowded(tried[best]):
                 at(near)
         self._along = tried
         return list(tried.values())
@@ -211,13 +208,9 @@ class Learner:
             lean = self.process.without_weak(fitted, self.limits.off, self._price(), self.search.stop)
         trials: list[Trial] = []
         for factor in _MULTIPLES:
-            if factor >= 1.0 or not self._crowded(trials[0]):
+            if factor >= 1.0 or not self.search.crowded(trials[0]):
                 trials.append(self._try(self.limits.stretched(lean.log_theta, factor)))
         return trials
-
-    def _crowded(self, trial: Trial) -> bool:
-        """Whether a model has so many functions that narrower ones would only be more."""
-        return trial.size > CROWD * self.search.n_rows * len(trial.models)
 
     def _price(self) -> float:
         """What an input has to bring, in nats: it is one of d that might have fitted the noise of N rows."""

@@ -31,8 +31,9 @@ from sparsebayes.inference.settings import Warm
 Problems = Sequence[GaussianProblem | LaplaceProblem]
 Factors = tuple[float, ...]
 
-# Functions for each row at which a trial ends, and nothing narrower is tried: it costs most and predicts worse.
-CROWD = 0.2
+# Functions for each row, and at least, at which a trial ends, and nothing narrower is tried: it costs most and predicts
+# worse.
+_CROWD, _FEW = 0.15, 60
 
 
 class Dictionaries(Family, Protocol):
@@ -107,6 +108,11 @@ class Search(ABC):
         Prior of the log parameters.
     rng : Generator
         Randomness of the solver.
+
+    Attributes
+    ----------
+    patient : bool
+        Whether trials go on where functions crowd.
     """
 
     def __init__(
@@ -121,7 +127,7 @@ class Search(ABC):
         self.histories: list[list[Record]] = [[] for _ in settings]
         self.stop: Callable[[], bool] = lambda: False
         self.unfinished: Trial | None = None
-        self.crowd = np.inf
+        self.patient = True
         self._next = 0
         self._last: tuple[bytes, Problems] | None = None
 
@@ -130,6 +136,13 @@ class Search(ABC):
         """Rows that are learned from."""
         problem = self._known()[0]
         return problem.likelihood.shape[0] if isinstance(problem, LaplaceProblem) else len(problem.weights)
+
+    def crowded(self, trial: Trial) -> bool:
+        """Whether a model has so many functions that narrower ones would only be more."""
+        return any(self._crowded(len(model.indices), self.n_rows) for model in trial.models)
+
+    def _crowded(self, size: int, n_rows: float) -> bool:
+        return size > max(_FEW, _CROWD * n_rows)
 
     @abstractmethod
     def fresh(self, log_theta: Array, factors: Factors = (1.0,)) -> Trial:
@@ -169,7 +182,7 @@ class Search(ABC):
             quiet = silent or self._over()
             anew = self._whole(problem, self._numbered(k, quiet), self._own(own, quiet)) if fresh else None
             if anew is not None and not quiet:
-                self._remember(k, anew, trial.log_theta)
+                anew = self._remember(k, anew, trial.log_theta)
             if anew is not None and anew.status in (Status.CONSTANT, Status.MAX_ITER):
                 results.append(anew)
                 continue
@@ -181,7 +194,9 @@ class Search(ABC):
             if anew is not None and anew.status is Status.INTERRUPTED:
                 again = replace(again, status=Status.INTERRUPTED)
             if better and not quiet:
-                self._remember(k, again, trial.log_theta)
+                again = self._remember(k, again, trial.log_theta)
+            if not again.history:  # nothing was left to do
+                again = replace(again, certificate=replace(again.certificate, start=trial.number))
             results.append(again if better or anew is None else anew)
         return results
 
@@ -203,15 +218,16 @@ class Search(ABC):
             twin.callback = lambda record, active: callback(replace(record, start=after + record.start), active)
         return twin
 
-    def _remember(self, k: int, result: Result, log_theta: Array) -> None:
+    def _remember(self, k: int, result: Result, log_theta: Array) -> Result:
         """Keep the records of a search, with the prior in their objective and its starts numbered on."""
-        log_prior = self.prior.log_density(log_theta)
+        log_prior, after = self.prior.log_density(log_theta), self._next
         records = [
-            replace(record, start=self._next + record.start, objective=record.objective + log_prior)
+            replace(record, start=after + record.start, objective=record.objective + log_prior)
             for record in result.history
         ]
         self.histories[k] += records
-        self._next = 1 + max((record.start for record in records), default=self._next)
+        self._next = 1 + max((record.start for record in records), default=after)
+        return replace(result, certificate=replace(result.certificate, start=after + result.certificate.start))
 
     def _objective(self, log_theta: Array, evidence: float, models: Sequence[Warm]) -> float:
         cost = sum(p.inclusion_cost * len(m.indices) for p, m in zip(self._known(), models, strict=True))
@@ -230,16 +246,19 @@ class GaussianSearch(Search):
         """From nothing with the noise learned, and with the noise held at low levels first."""
         found: list[GaussianModel] = []
         counts: list[int] = []
-        problems = self.problems(log_theta, factors)
+        number, problems = self._next, self.problems(log_theta, factors)
         for k, problem in enumerate(problems):
             data, best, moves = Gram(problem), None, 0
             for policy in self._policies(k, data):
+                start = self._next
                 model, made = self._ascended(k, policy, data, best, log_theta, found, factors)
                 if best is None or model.objective > best.objective:
-                    best, moves = model, made
+                    best, moves, number = model, made, start
+                if self._crowded(best.size, data.n) and not self.patient:
+                    break
             found.append(best or _nothing(data, self.settings[k]))
             counts.append(moves)
-        return self._trial(log_theta, found, counts, self._next - 1, factors)
+        return self._trial(log_theta, found, counts, number, factors)
 
     def onward(self, trial: Trial, found: Climbed) -> Trial:
         """From the functions of a trial at other parameters."""
@@ -312,7 +331,7 @@ class GaussianSearch(Search):
                 models = [*done, after, *(_nothing(Gram(problem), own) for problem, own in rest)]
                 self.unfinished = self._trial(log_theta, models, [made] * len(models), number, factors)
                 raise
-            if after.learn_noise and after.size > self.crowd * data.n:
+            if after.learn_noise and self._crowded(after.size, data.n) and not self.patient:
                 raise _CrowdedError(after)
 
         try:
