@@ -132,11 +132,14 @@ class _Query:
                 cells.append(f"{_cell(column, self.columns[i])} AS r{i}")
                 days += [f"{_days(f'r{i}', column)} AS d{i}"] if isinstance(column, Date) else []
                 features = _features(column, f"d{i}" if isinstance(column, Date) else f"r{i}")
-                inputs += [f"{features[j - places[0]]} AS x{j}" for j in used]
+                inputs += [f"{self._standardised(features[j - places[0]], j)} AS x{j}" for j in used]
         return [("cells", cells or ["0 AS k"]), ("days", days), ("inputs", inputs)]
 
     def _input(self, j: int) -> str:
-        value = f"CAST({self.columns[j]} AS DOUBLE PRECISION)"
+        return self._standardised(f"CAST({self.columns[j]} AS DOUBLE PRECISION)", j)
+
+    def _standardised(self, value: str, j: int) -> str:
+        """An input as the functions take it."""
         if not self.plan.standardised:
             return value
         return f"({value} - {_number(self.plan.centre[j])}) / {_number(self.plan.scale[j])}"
