@@ -11,7 +11,6 @@ from sparsebayes.basis import Bias, LinearSpline
 SOLVERS = ("sequential", "mackay", "em", "variational")
 NATS = 3.0
 # The search keeps two splines and takes the rest for noise: 70 nats below solver="mackay".
-LOST = {0}
 
 
 def evidences(seed):
@@ -22,15 +21,7 @@ def evidences(seed):
     }
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [
-        pytest.param(seed, marks=pytest.mark.xfail(strict=True, reason="a local maximum with two splines"))
-        if seed in LOST
-        else seed
-        for seed in range(30)
-    ],
-)
+@pytest.mark.parametrize("seed", range(30))
 def test_no_other_solver_ends_higher(seed):
     found = evidences(seed)
     assert found["sequential"] >= max(found.values()) - NATS, found

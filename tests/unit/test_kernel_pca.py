@@ -185,9 +185,8 @@ def test_bad_settings(settings, message):
         SparseKernelPCA(**{"noise": 0.05, **settings}).fit(X)
 
 
-def test_noise_must_be_given():
-    with pytest.raises(TypeError, match="noise"):
-        SparseKernelPCA()
+def test_noise_has_a_default():
+    assert SparseKernelPCA().noise == 0.1
 
 
 def test_bad_inputs():

@@ -27,14 +27,18 @@ _QUICK = ("import", "predict", "sinc", "ripley", "compression", "linear", "disk"
 
 # Rows that are run only where their group, or one of them, is asked for.
 GROUPS: dict[str, dict[str, Callable[[Plan], list[Row]]]] = {"variables": VARIABLES}
-_ALL = ROWS | {name: row for group in GROUPS.values() for name, row in group.items()}
+
+
+def _all() -> dict[str, Callable[[Plan], list[Row]]]:
+    """Every row that can be asked for by its name."""
+    return ROWS | {name: row for group in GROUPS.values() for name, row in group.items()}
 
 
 def choose_rows(only: Iterable[str] | None, *, quick: bool) -> list[str]:
     """Names of the rows to run; a name that is none is refused."""
     asked = list(only or (_QUICK if quick else ROWS))
     names = [name for some in asked for name in GROUPS.get(some, {some: None})]
-    unknown = [name for name in names if name not in _ALL]
+    unknown = [name for name in names if name not in _all()]
     if unknown:
         known = ", ".join([*ROWS, *GROUPS])
         raise ValueError(f"no row is called {', '.join(map(repr, unknown))}; choose among {known}")
@@ -54,7 +58,7 @@ def run_rows(
             left_out.append(name)
             continue
         tell(f"{name} ...")
-        rows.extend(_ALL[name](plan))
+        rows.extend(_all()[name](plan))
     return {
         "machine": machine,
         "quick": quick,

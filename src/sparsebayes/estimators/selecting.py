@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,26 @@ class Selects:
         """
         check_is_fitted(self)
         rows = self._check_new(X)
-        return (rows.tocsc() if issparse(rows) else rows)[:, self.get_support(indices=True)]
+        kept = (rows.tocsc() if issparse(rows) else rows)[:, self.get_support(indices=True)]
+        if vars(self).get("_output", "default") == "default":
+            return kept
+        pandas = importlib.import_module("pandas")
+        return pandas.DataFrame(kept, columns=self.get_feature_names_out(), index=getattr(X, "index", None))
+
+    @available_if(_of_columns)
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what ``transform`` returns, as scikit-learn's transformers do.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas"}, optional
+            An array, or a data frame; None leaves it as it is.
+        """
+        if transform not in (None, "default", "pandas"):
+            raise ValueError(f"transform={transform!r}: expected 'default' or 'pandas'")
+        if transform is not None:
+            self._output = transform
+        return self
 
     @available_if(_of_columns)
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:

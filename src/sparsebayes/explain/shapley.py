@@ -162,6 +162,9 @@ def attributions(model: Any, X: Any, background: Any = None, *, value: str = "ba
     est, X, background, names = _unpack(model, X, background)
     X = _rows(est, X, "X")
     reference = _references(est, X, background, value)
+    rows, shift = X, vars(est).get("X_offset_")
+    if shift is not None:  # columns that are functions are so less their means
+        X, reference = X - shift, reference - shift
     terms = [] if est._functions is None else terms_of(est._functions)
     n_functions = 0 if est._functions is None else len(est._functions)
     outputs = list(_outputs(est))
@@ -188,7 +191,7 @@ def attributions(model: Any, X: Any, background: Any = None, *, value: str = "ba
         std=std[:, :, 0] if single else std,
         base_values=float(base_values[0]) if single else base_values,
         base_std=float(base_std[0]) if single else base_std,
-        data=X,
+        data=rows,
         feature_names=names,
         output_names=[] if single else _output_names(est, len(outputs)),
         value=value,
