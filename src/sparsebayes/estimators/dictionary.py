@@ -310,9 +310,13 @@ class Dictionary:
 
     def centre_rows(self) -> Index | None:
         """Training row on which each function is centred (-1: none); None where the functions are no such kernels."""
-        if self.functions is None or np.max(self.functions.rows, initial=-1) >= self.design.shape[0]:
+        if self.functions is None:
             return None
-        return self.functions.rows
+        rows, n = self.functions.rows, self.design.shape[0]
+        if np.max(rows, initial=-1) < n:
+            return rows
+        # Columns of a given kernel matrix have the numbers of all its rows, those of weight zero included.
+        return np.searchsorted(np.sort(rows), rows) if len(np.unique(rows)) == len(rows) == n else None
 
     def keep(self, columns: set[int], n_features: int) -> Kept:
         """What is left of the dictionary when only these columns stay."""
