@@ -84,9 +84,9 @@ class LeftOutRows:
         """Of a fit, together where its targets share their support; None where it cannot be repeated on parts."""
         noise = np.sqrt([posterior.noise_variance for posterior in posteriors])
         offset = np.array([posterior.offset for posterior in posteriors])
-        n_rows, n_functions = dictionary.design.shape
+        n_functions = dictionary.design.shape[1]
         repeatable = Folds.possible(GaussianProblem(dictionary.design, y, weights, np.ones(n_functions, dtype=bool)))
-        if n_rows < _FEWEST or not repeatable or not np.all(noise > 0.0):
+        if float(np.sum(weights)) < _FEWEST or not repeatable or not np.all(noise > 0.0):
             return None
         scaled = (y - offset) / noise
         n_targets = len(posteriors)

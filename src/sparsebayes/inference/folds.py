@@ -74,7 +74,9 @@ class Folds:
     def possible(problem: GaussianProblem) -> bool:
         """Whether the problem has rows of its own, and few enough."""
         rows, functions = problem.design.shape
-        return problem.parent is None and problem.rowwise and rows >= FOLDS and rows * functions <= _ENTRIES
+        return (
+            problem.parent is None and problem.rowwise and problem.n_effective >= FOLDS and rows * functions <= _ENTRIES
+        )
 
     def prefer(self, beta: float, other: float, size: int) -> bool:
         """Whether rows left out speak for one inverse noise variance rather than another.

@@ -161,7 +161,7 @@ def _expected_squares(problem: GaussianProblem, result: Result) -> Array:
     """Expected squared residual of every row under the posterior of the weights."""
     active = result.active
     values = problem.design.columns(np.array(active.indices, dtype=np.intp))
-    spread = np.einsum("na,na->n", values @ active.covariance, values)
+    spread = np.maximum(np.einsum("na,na->n", values @ active.covariance, values), 0.0)  # rounding may take it below
     return (problem.targets[:, 0] - values @ active.mean[:, 0]) ** 2 + spread
 
 
