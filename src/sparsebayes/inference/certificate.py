@@ -131,8 +131,7 @@ def certify(
 def really_refused(active: Active, refused: Iterable[int], tol: float) -> set[int]:
     """Those of the functions that do not gain although their score says so, each tried in full on this very model.
 
-    In a working set trials are given up early, on a guess; a proof cannot stand on that.  Here one ends before its mode
-    only where 25 times what its last Newton step brought would not be enough.
+    In a working set trials are given up early, on a guess; a proof cannot stand on that.
     """
     scores = score(active)
     return {i for i in refused if scores.gain[i] <= tol or not _gains(active, scores, i, tol)}

@@ -17,7 +17,6 @@ from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array, best_moves
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
-from sparsebayes.inference.models.laplace import LaplaceModel
 from sparsebayes.inference.settling import settle_all
 
 # Functions up to which a model may hide others, and additions that are tried.
@@ -62,20 +61,10 @@ def _beside(active: Active, part: float, tol: float, learn_noise: bool) -> tuple
         trial = _loosened(active, part, constants, i) if problem.n_outputs > 1 else loose.copy()
         if not trial.add(i, float(best[i])):
             continue
-        trial = _settled(trial, active.objective(), tol, learn_noise)
+        settle_all(trial, tol, learn_noise=learn_noise)
         if trial.objective() > level and trial.condition_number() < _SINGULAR:
             level, kept = trial.objective(), (i, trial)
     return kept
-
-
-def _settled(trial: Active, beat: float, tol: float, learn_noise: bool) -> Active:
-    """The model with its precisions settled; only roughly where rows saturate and that does not ``beat`` the old."""
-    if isinstance(trial, LaplaceActive):
-        trial = LaplaceModel(trial).relaxed(tol, beat).active
-        if trial.objective() <= beat:
-            return trial
-    settle_all(trial, tol, learn_noise=learn_noise)
-    return trial
 
 
 def _loosened(active: Active, part: float, constants: list[int], beside: int | None) -> Active:

@@ -47,8 +47,6 @@ _CURVED = 1e-3
 _IDLE = 1e-8
 # How closely a sweep settles what is then polished, in nats.
 _CLOSE = 1e-9
-# Part of a sweep's tolerance to which its modes are found.
-_FAINT = 1e-3
 
 
 class LaplaceActive(Active):
@@ -203,21 +201,16 @@ class LaplaceActive(Active):
         """Add several functions at once, if that gains ``at_least``."""
         return self._add(functions, alpha, at_least)
 
-    def joined(self, functions: list[int], alpha: Array, roughly: float) -> LaplaceActive | None:
-        """A copy with further functions, whatever the evidence becomes, its mode found roughly; None without one."""
-        other, columns, grown = self.copy(), self._columns.add(functions), np.append(self.alpha, alpha)
+    def add_anyway(self, functions: list[int], alpha: Array) -> bool:
+        """Add functions with these precisions, whatever the evidence becomes; False where there is no mode."""
+        columns, grown = self._columns.add(functions), np.append(self.alpha, alpha)
         start = np.append(self.mean, np.zeros(len(functions)))
         try:
-            other._commit(columns, grown, find_mode(columns, grown, start, self._mode.point, roughly))
+            mode = find_mode(columns, grown, start, self._mode.point)
         except np.linalg.LinAlgError:
-            return None
-        return other
-
-    def roughly_at(self, alpha: Array, roughly: float) -> LaplaceActive:
-        """A copy at other precisions, its mode found roughly."""
-        other = self.copy()
-        other._commit(self._columns, alpha, find_mode(self._columns, alpha, self.mean, self._mode.point, roughly))
-        return other
+            return False
+        self._commit(columns, grown, mode)
+        return True
 
     def trial(self, i: int, alpha: float, at_least: float) -> float | None:
         """The precision, about this one or larger, with which adding function i would gain ``at_least``."""
@@ -311,12 +304,11 @@ class LaplaceActive(Active):
         step = inverse @ gradient
         step *= min(1.0, _REACH / float(np.max(np.abs(step), initial=0.0) or 1.0))
         slope, part = float(gradient @ step), 1.0
-        close = None if tol <= _CLOSE else min(_FAINT * tol, 1e-7)
         if 0.5 * slope < tol:
             return inverse, True
         while part > _SHORTEST:
             alpha = np.exp(here + part * step)
-            mode = find_better_mode(columns, alpha, self.mean, self._mode.point, self.evidence(), close)
+            mode = find_better_mode(columns, alpha, self.mean, self._mode.point, self.evidence())
             if mode is not None:
                 rise = mode.evidence - self.evidence()
                 self._commit(columns, alpha, mode)
@@ -352,11 +344,11 @@ class LaplaceActive(Active):
         """A copy at other precisions; there is no noise level."""
         return self._at(np.log(alpha))
 
-    def restricted(self, stays: NDArray[np.bool_], roughly: float | None = None) -> LaplaceActive:
-        """A copy with some of its functions only, its mode found roughly where that is enough."""
+    def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
+        """A copy with some of its functions only."""
         other, keep = self.copy(), np.flatnonzero(stays)
-        columns, alpha = self._columns.keep(keep.tolist()), self.alpha[keep]
-        other._commit(columns, alpha, find_mode(columns, alpha, self._without(stays), None, roughly))
+        columns = self._columns.keep(keep.tolist())
+        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self._without(stays)))
         return other
 
     def _without(self, stays: NDArray[np.bool_]) -> Array:

@@ -276,16 +276,16 @@ class ActiveColumns:
     def _gram_of(self, curvature: Curvature, rows: slice) -> Array:
         """The part of the sum that these rows make."""
         if len(self.groups) == 1:
-            half = np.sqrt(curvature.diagonal[rows]) * self.values[rows]
-            return half.T @ half  # of one array with itself BLAS computes half of the products
+            values = self.values[rows]
+            return values.T @ (curvature.diagonal[rows] * values)
         a = len(self.indices)
         found = np.zeros((a, a))
         if curvature.shared is not None:
             shared = self._sorted[rows] * curvature.shared[rows][:, self.outputs[self._order]]
             np.negative(shared.T @ shared, out=found)
         for k, run in enumerate(self._runs):
-            half = np.sqrt(curvature.diagonal[rows, k, None]) * self._blocks[k][rows]
-            found[run, run] = half.T @ half
+            block = self._blocks[k][rows]
+            found[run, run] = block.T @ (curvature.diagonal[rows, k, None] * block)
         result = np.empty_like(found)
         result[np.ix_(self._order, self._order)] = found
         return result

@@ -14,16 +14,11 @@ from sparsebayes.inference.mode import ActiveColumns
 from sparsebayes.inference.points import Point
 
 _NEWTON_STEPS = 200
-# A mode that need be no closer than this, in nats, is given up to where it is after so many steps.
-_ROUGH = 0.01
-_ROUGH_STEPS = 30
 # Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
 _NEWTON_DECREMENT = 1e-10
 _ROUGH_DECREMENT = 1e-7
-# A trial is given up where this many times the rise of the evidence in the last step would not be enough: in a working
-# set on a guess, elsewhere only where not even Newton's slow way through saturated rows would lead so far.
+# A trial is given up where this many times the rise of the evidence in the last step would not be enough.
 _HOPE = 5.0
-_ANY_HOPE = 25.0
 
 
 @dataclass(frozen=True)
@@ -45,9 +40,7 @@ class Mode:
         return self.point.outputs
 
 
-def find_mode(
-    active: ActiveColumns, alpha: Array, start: Array, known: Point | None = None, roughly: float | None = None
-) -> Mode:
+def find_mode(active: ActiveColumns, alpha: Array, start: Array, known: Point | None = None) -> Mode:
     """Damped Newton to the mode of the posterior (T&F eq. 10), from a warm start.
 
     The line search makes it converge from anywhere: the log posterior is strictly concave.
@@ -60,26 +53,26 @@ def find_mode(
         Their precisions, and weights to begin with.
     known : Point, optional
         A point with the outputs of these weights, where there is one.
-    roughly : float, optional
-        What the last Newton step may promise, in nats: where precisions still move, the mode need not stand still.
     """
-    *_, last = _newton(active, alpha, start, known, roughly)
+    *_, last = _newton(active, alpha, start, known)
     return last.mode(alpha)
 
 
 def find_better_mode(
-    active: ActiveColumns, alpha: Array, start: Array, known: Point | None, beat: float, roughly: float | None = None
+    active: ActiveColumns, alpha: Array, start: Array, known: Point | None, beat: float
 ) -> Mode | None:
     """The mode, if the evidence there is above ``beat``; None as soon as that is out of reach.
 
     The evidence settles as fast as Newton's method converges: where even many times what the last step brought would
-    not be enough, the steps to come are not made.
+    not be enough, the steps to come are not made.  That is a guess, made only in a working set.
     """
     before, last = -np.inf, None
-    hope = _ANY_HOPE if active.problem.parent is None else _HOPE
-    for last in _newton(active, alpha, start, known, roughly):
+    guess = active.problem.parent is not None
+    for last in _newton(active, alpha, start, known):
+        if not guess:
+            continue
         here = last.evidence(alpha)
-        if here + last.decrement + hope * max(0.0, here - before) < beat:
+        if here + last.decrement + _HOPE * max(0.0, here - before) < beat:
             return None
         before = here
     mode = None if last is None else last.mode(alpha)
@@ -129,44 +122,35 @@ class _Stage:
         return Mode(self.place.weights, self.place.point, self.precision, self.factor, self.evidence(alpha))
 
 
-def _newton(
-    active: ActiveColumns, alpha: Array, start: Array, known: Point | None, roughly: float | None = None
-) -> Iterator[_Stage]:
+def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | None) -> Iterator[_Stage]:
     """Damped Newton steps; the last stage is the mode."""
     # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
     enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
     here = _Place.at(active, alpha, start, known)
     final = 0
-    steps = _ROUGH_STEPS if roughly is not None and roughly >= _ROUGH else _NEWTON_STEPS
-    for _ in range(steps if len(alpha) else 0):
+    for _ in range(_NEWTON_STEPS if len(alpha) else 0):
         stage = _Stage.at(here, alpha)
         gradient = here.point.slope - alpha * here.weights
         step = solve_cholesky(stage.factor, gradient)
         decrement = float(gradient @ step)
         yield replace(stage, decrement=decrement)
         # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
-        final += decrement <= (enough * max(1.0, abs(here.height)) if roughly is None else roughly)
+        final += decrement <= enough * max(1.0, abs(here.height))
         there = _Place.at(active, alpha, here.weights + step) if final else _climb(active, alpha, here, step, decrement)
         if there is None:
             break
         here = there
-        if final == (last if roughly is None else 1):
+        if final == last:
             break
     yield _Stage.at(here, alpha)
 
 
 def _climb(active: ActiveColumns, alpha: Array, here: _Place, step: Array, decrement: float) -> _Place | None:
-    """Where the first part of a step that ascends enough (Armijo) leads; None if none does.
-
-    After a part that does not, the next is the maximiser of the parabola through both heights with the slope here,
-    between a twentieth and a half of it: where rows saturate, a full step is too long by orders of magnitude.
-    """
+    """Where the largest of 1, ½, ¼, … of a step that ascends enough (Armijo) leads; None if none does."""
     length = 1.0
     while length > 1e-12:
         there = _Place.at(active, alpha, here.weights + length * step)
         if there.height >= here.height + 1e-4 * length * decrement:
             return there
-        missed = here.height + length * decrement - there.height  # nan or infinite where the height overflows
-        peak = 0.5 * decrement * length**2 / missed if np.isfinite(missed) else 0.0
-        length = min(max(peak, 0.05 * length), 0.5 * length)
+        length *= 0.5
     return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from sparsebayes.inference.interrupt import asked_to_stop
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
-from sparsebayes.inference.models.laplace import LaplaceModel
 from sparsebayes.inference.noise import noise_floor
 from sparsebayes.inference.problem import GaussianProblem, Problem
 from sparsebayes.inference.restarts import random_model
@@ -28,13 +26,7 @@ from sparsebayes.inference.status import Record, Status
 from sparsebayes.inference.working import holding, widen, working_problem
 from sparsebayes.threads import one_thread
 
-M = TypeVar("M", GaussianModel, LaplaceModel)
-
 _CERTIFICATION_ROUNDS = 3
-# What the loop on rough modes has to gain, in nats, before single moves take over.
-_LAPLACE_ERROR = 0.01
-# Functions that may be refused there one after the other: where rows saturate, hundreds are promised in vain.
-_PATIENCE = 8
 # What a kick has to bring for all of them to be tried again, in nats.
 _WORTHWHILE = 1.0
 # Models up to this size cost little to find again by single moves.
@@ -66,7 +58,7 @@ class _Start:
     state: State
     n_iter: int = 0
     members: tuple[int, ...] = ()
-    model: GaussianModel | LaplaceModel | None = None
+    model: GaussianModel | None = None
 
 
 def _begun(number: int, state: State, n_iter: int = 0) -> _Start:
@@ -158,8 +150,6 @@ class _Run:
             in_batches = self._in_batches()
             if in_batches:
                 self._starts(self.best.state)
-            elif self._by_laplace():
-                self._roughly(self.best)
             self._climb(self.best)
             if in_batches:
                 self._single_moves()
@@ -199,27 +189,6 @@ class _Run:
         final = climb(best, self.settings.tol, batch=batch, accepted=self._noting(self.best))
         self.best = self._exact(replace(self.best, model=final))
 
-    def _by_laplace(self) -> bool:
-        """Whether the search begins with the loop on modes that are found roughly."""
-        fresh = self.settings.warm is None and isinstance(self.best.state.active, LaplaceActive)
-        return fresh and self.solver.in_batches
-
-    def _roughly(self, start: _Start) -> None:
-        """Climb on rough modes, in a working set that widens where there is one, until nothing gains enough."""
-        state, tol = start.state, max(self.settings.tol, _LAPLACE_ERROR)
-        while isinstance(state.active, LaplaceActive):
-            model = climb(
-                LaplaceModel(state.active),
-                tol,
-                batch=state.active.problem.n_outputs,
-                patience=_PATIENCE,
-                accepted=self._noting(start),
-            )
-            start.state = state = self.solver.init(model.active, False, state.rng)
-            start.members = _lifted(state.active.problem, state.active.indices)
-            if widen(state.active, tol) == 0.0:
-                break
-
     def _single_moves(self) -> None:
         """The paper's single moves from nothing, on the exact active set, where that costs little.
 
@@ -257,8 +226,6 @@ class _Run:
         model, learn = start.model, start.state.learn_noise
         if model is None:
             return start
-        if isinstance(model, LaplaceModel):
-            return _begun(start.number, self.solver.init(model.active, learn, start.state.rng), start.n_iter)
         problem, rng = model.data.problem, start.state.rng
         active = (
             ActiveSet.from_model(problem, model.indices, model.alpha, model.beta)
@@ -267,10 +234,10 @@ class _Run:
         )
         return _begun(start.number, self.solver.init(active, learn, rng), start.n_iter)
 
-    def _noting(self, start: _Start) -> Callable[[M, M], None]:
+    def _noting(self, start: _Start) -> Callable[[GaussianModel, GaussianModel], None]:
         """What is done after every move of a start."""
 
-        def note(before: M, after: M) -> None:
+        def note(before: GaussianModel, after: GaussianModel) -> None:
             added = _lifted(after.problem, set(after.indices) - set(before.indices))
             removed = _lifted(after.problem, set(before.indices) - set(after.indices))
             n_moves = len(added) + len(removed) or after.size
@@ -288,7 +255,7 @@ class _Run:
                 removed=removed,
             )
             try:
-                self._note(record, after.active if isinstance(after, LaplaceModel) else after, start.n_iter)
+                self._note(record, after, start.n_iter)
             except _Stopped:
                 if start.number == self.best.number:
                     self.best = replace(start, model=after)

@@ -62,7 +62,7 @@ class Sequential(Solver):
         low noise levels too, held and then released, or more of them.
     batch : int
         Functions that are added to a regression at once at most, where moves are greedy; 1 makes the papers' single
-        moves, from one place.  Of classes, one function of each joins at once.
+        moves, from one place.
     noise_every : int
         Moves between two noise updates of the paper's schedule.
     exchange : {"never", "converged", "always"}
@@ -125,7 +125,7 @@ class Sequential(Solver):
 
     @property
     def in_batches(self) -> bool:
-        """Whether a search is begun by the loop in batches: where the best moves are made, all of them at once."""
+        """Whether a regression is begun by the loop in batches: where the best moves are made, all of them at once."""
         return self.batch > 1 and self.selection == "greedy" and self.initialisation == "projection" and self.sweeps
 
     def check(self) -> None:

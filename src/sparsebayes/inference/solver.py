@@ -110,7 +110,7 @@ class Solver(BaseEstimator, ABC):
 
     @property
     def in_batches(self) -> bool:
-        """Whether a search is begun by the loop in batches; a regression from the places of an effort."""
+        """Whether a regression is begun by the loop in batches, from the places of an effort."""
         return False
 
     @property

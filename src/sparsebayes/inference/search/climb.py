@@ -84,7 +84,6 @@ def climb(
     *,
     batch: int = BATCH,
     limit: float = np.inf,
-    patience: float = np.inf,
     accepted: Callable[[M, M], None] | None = None,
 ) -> M:
     """Move until no addition gains ``tol``, or the model holds ``limit`` functions; the objective never falls.
@@ -99,8 +98,6 @@ def climb(
         Functions that are added at once at most.
     limit : float
         Size at which the climb ends.
-    patience : float
-        Functions refused one after the other at which it ends, where what they promise is only a prediction.
     accepted : callable, optional
         Called with the model before and after every move.
 
@@ -115,7 +112,7 @@ def climb(
     while len(model.indices) < limit and len(refused) < _PATIENCE:
         scores = model.scores()
         scores.gain[list(refused)] = 0.0
-        chosen = choose(model, scores, width, tol if len(refused) < patience else np.inf)
+        chosen = choose(model, scores, width, tol)
         if not len(chosen):
             final = model.settled(0.1 * tol)
             if final.objective <= model.objective + tol:
