@@ -57,7 +57,7 @@ def test_draws_have_the_posterior(quiet, version):
     std = np.sqrt(np.diag(posterior.covariance))
     np.testing.assert_allclose((drawn.mean(axis=0) - posterior.mean) / std, 0.0, atol=0.1)
     np.testing.assert_allclose(drawn.std(axis=0) / std, 1.0, atol=0.1)
-    mean, std = model.predict(X, return_std=True)
+    mean, std = model.predict(X, return_std=True, uncertainty="posterior")
     predicted = found.posterior_predictive["y"].to_numpy()[0]
     np.testing.assert_allclose((predicted.mean(axis=0) - mean) / std, 0.0, atol=0.1)
     np.testing.assert_allclose(predicted.std(axis=0) / std, 1.0, atol=0.1)

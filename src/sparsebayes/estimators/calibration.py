@@ -126,7 +126,7 @@ class LeftOutRows:
         problem = GaussianProblem(
             design, t, self.weights, self.eligible, self.bias, centres=self.centres, inclusion_cost=self.cost
         )
-        if problem.mean_square == 0.0:
+        if problem.mean_square == 0.0 or size == 0:  # where nothing was chosen there is no optimism
             return [Calibration()] * problem.n_targets
         parts = _SMALL_PARTS if problem.n_effective <= _FEW else FOLDS
         scores, weights = Folds(problem, parts, _ENOUGH, _KICK).standardised(1.0, size)

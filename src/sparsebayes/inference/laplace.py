@@ -201,17 +201,6 @@ class LaplaceActive(Active):
         """Add several functions at once, if that gains ``at_least``."""
         return self._add(functions, alpha, at_least)
 
-    def add_anyway(self, functions: list[int], alpha: Array) -> bool:
-        """Add functions with these precisions, whatever the evidence becomes; False where there is no mode."""
-        columns, grown = self._columns.add(functions), np.append(self.alpha, alpha)
-        start = np.append(self.mean, np.zeros(len(functions)))
-        try:
-            mode = find_mode(columns, grown, start, self._mode.point)
-        except np.linalg.LinAlgError:
-            return False
-        self._commit(columns, grown, mode)
-        return True
-
     def trial(self, i: int, alpha: float, at_least: float) -> float | None:
         """The precision, about this one or larger, with which adding function i would gain ``at_least``."""
         found = self._larger(self._columns.add([i]), [i], np.array([alpha]), at_least)

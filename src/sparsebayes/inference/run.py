@@ -27,6 +27,8 @@ from sparsebayes.inference.working import holding, widen, working_problem
 from sparsebayes.threads import one_thread
 
 _CERTIFICATION_ROUNDS = 3
+# What another start has to bring, in nats: of maxima that are as good as each other rounding would choose.
+_HARDLY = 0.1
 # What a kick has to bring for all of them to be tried again, in nats.
 _WORTHWHILE = 1.0
 # Models up to this size cost little to find again by single moves.
@@ -181,7 +183,7 @@ class _Run:
             accepted = self._noting(trial)
             model = ascend(policy, data, None if first else best, tol, fixed=fixed, batch=batch, accepted=accepted)
             gain = np.inf if first else model.objective - best.objective
-            if first or (gain > self.settings.tol and self._trusted(model, best, acquitted)):
+            if first or (gain > max(_HARDLY, self.settings.tol) and self._trusted(model, best, acquitted)):
                 best, self.best = model, replace(trial, model=model)
                 acquitted = self._acquit(model) if first else max(acquitted, model.used)
                 leader = number if gain > _WORTHWHILE else leader
@@ -203,7 +205,7 @@ class _Run:
         number = 1 + max((record.start for record in self.history), default=0)
         trial = _Start(number, self.solver.init(ActiveSet(problem, beta), learn, state.rng))
         self._climb(trial)
-        if trial.state.objective > state.objective + self.settings.tol:
+        if trial.state.objective > state.objective + max(_HARDLY, self.settings.tol):
             self.best = trial
 
     def _acquit(self, model: GaussianModel) -> float:

@@ -35,9 +35,9 @@ def chapters(history: Sequence[Record]) -> list[Chapter]:
     for first, last in _runs(history):
         part = history[first:last]
         start = part[0].start
-        best = max(ends.values(), key=lambda end: end[0])[1] if ends else None
+        best_first = [end for _, end in sorted(ends.values(), key=lambda end: -end[0])]
         own = ends[start][1] if start in ends else None
-        candidates = [candidate for candidate in (own, [], best) if candidate is not None]
+        candidates = [candidate for candidate in (own, [], *best_first) if candidate is not None]
         begin = next((candidate for candidate in candidates if play(part, candidate) is not None), None)
         found.append(Chapter(first, begin))
         ends[start] = (part[-1].objective, None if begin is None else play(part, begin))
