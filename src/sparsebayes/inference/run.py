@@ -205,7 +205,7 @@ class _Run:
         number = 1 + max((record.start for record in self.history), default=0)
         trial = _Start(number, self.solver.init(ActiveSet(problem, beta), learn, state.rng))
         self._climb(trial)
-        if trial.state.objective > state.objective + max(_HARDLY, self.settings.tol):
+        if trial.state.objective > state.objective + self.settings.tol:
             self.best = trial
 
     def _acquit(self, model: GaussianModel) -> float:
