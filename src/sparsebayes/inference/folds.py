@@ -33,8 +33,6 @@ _COARSE = 1e-2
 _KICKED, _SPARE = 1.5, 8
 # The most, in nats, by which a single row may speak for or against: a mean is at the mercy of single rows.
 _VOICE = 3.0
-# Median of the square of a standard Gaussian.
-_MEDIAN_SQUARE = 0.4549
 # Columns, and their decimals, by which rows with the same target are told apart.
 _TOLD_BY, _DECIMALS = 3, 9
 
@@ -73,7 +71,7 @@ class Folds:
         )
 
     def prefer(self, beta: float, other: float, size: int) -> bool:
-        """Whether rows left out speak for one inverse noise variance rather than another, bars as they are and spread.
+        """Whether rows left out speak for one inverse noise variance rather than another.
 
         Parameters
         ----------
@@ -82,27 +80,8 @@ class Folds:
         size : int
             Functions that a search may take in, twice over.
         """
-        plain = self.densities(beta, size) - self.densities(other, size)
-        spread = self._spread_densities(beta, size) - self._spread_densities(other, size)
-        return all(
-            float(np.average(np.clip(difference, -_VOICE, _VOICE), weights=self._weights)) > 0.0
-            for difference in (plain, spread)
-        )
-
-    def _spread_densities(self, beta: float, size: int) -> Array:
-        """Densities with all variances multiplied by what makes the median standardised error a Gaussian's.
-
-        How wide error bars must be is another question (``posterior/calibration.py``): by the plain densities alone a
-        larger noise would win because its bars are honest, although its errors are larger; by these alone a noise that
-        has collapsed would pass where its errors are no larger.
-        """
-        error, variance = self._left_out(beta, size)
-        squares = np.mean(error**2, axis=1) / variance
-        order = np.argsort(squares)
-        reached = np.cumsum(self._weights[order])
-        middle = float(squares[order][np.searchsorted(reached, 0.5 * reached[-1])])
-        variance = max(middle / _MEDIAN_SQUARE, np.finfo(float).tiny) * variance
-        return -0.5 * np.sum(np.log(2.0 * np.pi * variance)[:, None] + error**2 / variance[:, None], axis=1)
+        difference = self.densities(beta, size) - self.densities(other, size)
+        return float(np.average(np.clip(difference, -_VOICE, _VOICE), weights=self._weights)) > 0.0
 
     def densities(self, beta: float, size: int) -> Array:
         """Log density of every row under a search on the other folds with the noise held."""
