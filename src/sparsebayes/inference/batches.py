@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.scores import Scores
+from sparsebayes.inference.search.climb import pick_apart
 from sparsebayes.inference.solver import State
 
 
@@ -51,14 +51,3 @@ def cosines(products: Array) -> Array:
     """Absolute cosines of the angles between columns, from their inner products."""
     norms = np.sqrt(np.diagonal(products))
     return np.abs(products) / np.outer(norms, norms)
-
-
-def pick_apart(apart: NDArray[np.bool_], limit: int) -> list[int]:
-    """The first of some things, each apart from all that are picked before it."""
-    chosen: list[int] = []
-    open_ = np.ones(len(apart), dtype=bool)
-    while len(chosen) < limit and open_.any():
-        chosen.append(int(np.argmax(open_)))
-        open_ &= apart[chosen[-1]]
-        open_[chosen[-1]] = False
-    return chosen

@@ -12,12 +12,13 @@ import numpy as np
 
 from sparsebayes.design import Design
 from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.batches import cosines, pick_apart
+from sparsebayes.inference.batches import cosines
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem, Index, Problem
+from sparsebayes.inference.search.climb import pick_apart
 
 # Entries of a dictionary from which on the search goes on in a working set.
 _LARGE = 1 << 21

@@ -13,7 +13,6 @@ explain the rest away as noise.  So the loop is climbed from several places, eac
 
 The best objective is kept.  A held start ends when it holds twice as many functions as the best model: more cost much
 and gain nothing.  Everything is decided by counts and evidences, never by clocks, so that a fit is reproducible.
-Which policy earns what is in the ablation of the ledger (``sparsebayes bench ledger --ablate``).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ FIRST_NOISE = 0.1
 LOW_NOISE = (0.03, 0.01, 0.003, 0.001)
 # Noise held where one start has to do: from .03 to .001 it ends higher than the paper's schedule on most tables.
 FAST_NOISE = 0.003
-# By how much kicks lower the noise.  A factor of two lets hardly anything in; beyond 64 what enters is noise.
+# By how much kicks lower the noise.
 KICKS = (4.0, 2.0, 16.0, 8.0)
 THOROUGH_KICKS = (4.0, 2.0, 16.0, 8.0, 32.0, 3.0, 64.0, 12.0)
 # Functions up to which a search begins from all of them (its cost is cubic in them), and their first precisions as a
