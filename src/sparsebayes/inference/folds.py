@@ -32,7 +32,7 @@ _COARSE = 1e-2
 # Size at which the search at a lowered noise ends, in that of the model before, and functions besides.
 _KICKED, _SPARE = 1.5, 8
 # The most, in nats, by which a single row may speak for or against: a mean is at the mercy of single rows.
-_VOICE = 3.0
+VOICE = 3.0
 # Columns, and their decimals, by which rows with the same target are told apart.
 _TOLD_BY, _DECIMALS = 3, 9
 
@@ -51,13 +51,21 @@ class Folds:
     kick : float, optional
         By how much the noise is lowered, and raised again, for a second search from where the first ended.  One kick
         takes most of the way from a single search to what all starts of a fit would find, at twice the cost.
+    fold : ndarray of int, optional
+        Part of every row, where several dictionaries are to be compared on the same ones.
     """
 
     def __init__(
-        self, problem: GaussianProblem, parts: int = FOLDS, enough: float = np.inf, kick: float | None = None
+        self,
+        problem: GaussianProblem,
+        parts: int = FOLDS,
+        enough: float = np.inf,
+        kick: float | None = None,
+        fold: Index | None = None,
     ) -> None:
         self.problem = problem
         self.parts, self.enough, self.kick = parts, enough, kick
+        self._fold = fold
         self._parts: list[tuple[Gram, Array, Array]] | None = None
         self._weights = np.zeros(0)
         self._known: dict[float, tuple[Array, Array]] = {}
@@ -81,12 +89,16 @@ class Folds:
             Functions that a search may take in, twice over.
         """
         difference = self.densities(beta, size) - self.densities(other, size)
-        return float(np.average(np.clip(difference, -_VOICE, _VOICE), weights=self._weights)) > 0.0
+        return float(np.average(np.clip(difference, -VOICE, VOICE), weights=self.weights)) > 0.0
 
     def densities(self, beta: float, size: int) -> Array:
         """Log density of every row under a search on the other folds with the noise held."""
         error, variance = self._left_out(beta, size)
         return -0.5 * np.sum(np.log(2.0 * np.pi * variance)[:, None] + error**2 / variance[:, None], axis=1)
+
+    def squared_errors(self, beta: float, size: int) -> Array:
+        """Squared error of every row under the same searches, summed over the targets."""
+        return np.sum(self._left_out(beta, size)[0] ** 2, axis=1)
 
     def standardised(self, beta: float, size: int) -> tuple[Array, Array]:
         """Errors of the rows that were left out over their predicted standard deviations, (n, T), and their weights."""
@@ -99,18 +111,34 @@ class Folds:
             self._known[beta] = np.concatenate([e for e, _ in found]), np.concatenate([v for _, v in found])
         return self._known[beta]
 
+    @property
+    def fold(self) -> Index:
+        """Fold of every row."""
+        if self._fold is None:
+            self._fold = _assign(
+                self.problem.targets,
+                self.problem.design.columns(np.arange(min(_TOLD_BY, self.problem.n_functions))),
+                self.parts,
+            )
+        return self._fold
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the rows, in the order of the densities."""
+        return np.concatenate([self.problem.weights[self.fold == k] for k in range(self.parts)])
+
     def _divided(self) -> list[tuple[Gram, Array, Array]]:
         """Inner products of each training part, and functions and targets of the rows left out."""
         if self._parts is None:
             problem = self.problem
             values = problem.design.columns(np.arange(problem.n_functions))
-            fold, rows = _assign(problem.targets, values, self.parts), problem.rows
+            fold, rows = self.fold, problem.rows
             parts = [(fold != k, fold == k) for k in range(self.parts)]
             reached = np.cumsum([0.0, *(np.sum(problem.weights[out]) for _, out in parts)])[:-1] < self.enough
             parts = [part for part, wanted in zip(parts, reached, strict=True) if wanted and part[1].any()]
+            self._weights = np.concatenate([problem.weights[out] for _, out in parts])
             # A function centred on a row that is left out would not be there without it.
             offered = [problem.eligible & ~np.isin(rows, np.flatnonzero(out)) for _, out in parts]
-            self._weights = np.concatenate([problem.weights[out] for _, out in parts])
             self._parts = [
                 (Gram(_part(problem, values[kept], kept, some)), values[out], problem.targets[out])
                 for (kept, out), some in zip(parts, offered, strict=True)
@@ -136,8 +164,10 @@ def _left_out(
     data: Gram, values: Array, targets: Array, beta: float, limit: int, kick: float | None
 ) -> tuple[Array, Array]:
     """Errors of rows left out, (n, T), and their predicted variances."""
-    model = climb(GaussianModel.empty(data, beta, learn_noise=False), _COARSE, limit=max(limit, 1))
-    if kick is not None:
+    model = GaussianModel.empty(data, beta, learn_noise=False)
+    if data.mean_square > 0.0:  # all targets of a part may be zero where those left out are not
+        model = climb(model, _COARSE, limit=max(limit, 1))
+    if kick is not None and model.size:
         fuller = model.at_noise(kick * beta, learn_noise=False)
         fuller = climb(fuller, _COARSE, limit=_KICKED * model.size + _SPARE)
         other = climb(fuller.at_noise(beta, learn_noise=False), _COARSE, limit=max(limit, 1))
@@ -150,6 +180,6 @@ def _left_out(
 
 def _assign(targets: Array, values: Array, parts: int) -> Index:
     """Fold of every row: copies of a row together, the others by turns in the order of their targets."""
-    told_by = np.round(values[:, :_TOLD_BY], _DECIMALS)
+    told_by = np.round(values, _DECIMALS)
     _, rank = np.unique(np.column_stack([targets, told_by]), axis=0, return_inverse=True)
     return rank.reshape(-1) % parts

@@ -37,7 +37,7 @@ _WITHOUT_GAMMA = ("linear", COLUMNS, BOTH)
 _WIDTHS_BESIDE_COLUMNS = (1.0, 0.5, 0.25)
 # The solver that widths are learned with.
 _OF_WIDTH = "sequential"
-_GAMMAS = ("scale", "auto", "evidence", "ard")
+_GAMMAS = ("scale", "auto", "evidence", "ard", "multiscale")
 # Where more of the training rows than this have a twin among them, a row that equals one need not be one.
 _ALIKE = 0.2
 # With fewer rows than this, all are needed to learn from.
