@@ -83,7 +83,7 @@ def test_a_fold_whose_other_targets_are_all_zero_is_predicted_by_nothing():
     Phi, t = np.eye(10), np.zeros((10, 1))
     t[0], t[1] = 1.0, -1.0
     fold = np.array([0, 0, *(k % 4 + 1 for k in range(8))])
-    folds = Folds(GaussianProblem(DenseDesign(Phi), t, np.ones(10), np.ones(10, dtype=bool)), fold)
+    folds = Folds(GaussianProblem(DenseDesign(Phi), t, np.ones(10), np.ones(10, dtype=bool)), fold=fold)
     np.testing.assert_allclose(folds.squared_errors(100.0, 3)[:2], 1.0)
     np.testing.assert_allclose(folds.densities(100.0, 3)[:2], -0.5 * (np.log(2 * np.pi / 100.0) + 100.0))
 
@@ -132,6 +132,24 @@ def test_of_many_rows_some_teach_the_widths_and_all_decide(monkeypatch):
     assert model.log_marginal_likelihood_ > RVR().fit(X, y).log_marginal_likelihood_
     again = RVR(kernel=model.kernel_).fit(X, y)
     assert again.log_marginal_likelihood_ == pytest.approx(model.log_marginal_likelihood_)
+
+
+@pytest.mark.parametrize("width", [10.0, 20.0, 60.0])
+@pytest.mark.parametrize("solver", ["sequential", "mackay"])
+def test_functions_that_hardly_vary_over_the_data_are_found(solver, width):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, 1))
+    y = 3 * X[:, 0] + 0.01 * rng.standard_normal(40)
+    model = RVR(gamma=width**-2.0, solver=solver).fit(X, y)
+    assert np.sqrt(np.mean((model.predict(X) - 3 * X[:, 0]) ** 2)) < 0.01
+
+
+def test_a_function_of_the_widths_is_judged_on_exact_factors_where_inner_products_see_nothing():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, 1))
+    model = RVR(gamma="evidence").fit(X, 3 * X[:, 0] + 0.001 * rng.standard_normal(40))
+    assert model.noise_variance_ < 2e-6
+    assert np.all(np.isfinite([record.objective for record in model.history_]))
 
 
 # -- inputs that say little --------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from sparsebayes.inference.folds import VOICE, Folds
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem, Index
 from sparsebayes.kernel_learning.parameters import Limits
-from sparsebayes.kernel_learning.trials import Problems, Search, Trial
+from sparsebayes.kernel_learning.trials import GaussianSearch, Problems, Search, Trial
 
 # What a function has to bring when scales are compared, in nats: a precision fitted to pure noise brings 0.6 on
 # average, and the best of many more.
@@ -77,7 +77,7 @@ class LeftOut:
 
     left_out = True
 
-    def __init__(self, search: Search, problems: Problems) -> None:
+    def __init__(self, search: GaussianSearch, problems: Problems) -> None:
         self.search = search
         first = [Folds(problem) for problem in problems if isinstance(problem, GaussianProblem)]
         self.fold: list[Index] = [one.fold for one in first]
@@ -110,7 +110,7 @@ class LeftOut:
             densities, errors = [], []
             problems = self.search.problems(trial.log_theta, trial.factors)
             for problem, model, fold in zip(problems, trial.models, self.fold, strict=True):
-                folds, size = Folds(problem, fold=fold), max(1, len(model.indices))
+                folds, size = self.search.left_out(trial, problem, fold), max(1, len(model.indices))
                 densities.append(folds.densities(model.beta, size))
                 errors.append(folds.squared_errors(model.beta, size))
             self._known[key] = np.concatenate(densities), np.concatenate(errors)
@@ -119,7 +119,9 @@ class LeftOut:
 
 def judge_of(search: Search, limits: Limits, problems: Problems) -> Judge:
     """Rows left out where that is possible."""
-    if all(isinstance(p, GaussianProblem) and Folds.possible(p) and p.mean_square > 0.0 for p in problems):
+    if isinstance(search, GaussianSearch) and all(
+        isinstance(p, GaussianProblem) and Folds.possible(p) and p.mean_square > 0.0 for p in problems
+    ):
         return LeftOut(search, problems)
     return Price(search, limits, max(_rows(problem) for problem in problems))
 

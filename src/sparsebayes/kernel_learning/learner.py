@@ -222,7 +222,7 @@ class Learner:
         """Climb and search on, in turn, until neither gains; an input that is switched off stays so."""
         for _ in range(_ROUNDS):
             models = self.search.held(trial)
-            if not any(len(model.indices) for model in models):
+            if self.search.exhausted(trial) or not any(len(model.indices) for model in models):
                 break
             free = self.matters(trial.log_theta, models) & self.limits.live(trial.log_theta)
             found = climb(self.search.family, models, self.limits.prior, trial.log_theta, _STEPS, free)
@@ -258,7 +258,9 @@ class Learner:
             return
         trial = self._ascend(self._try(there))
         advantage = self.judge.compare(trial, best)
-        if advantage.nats > max(advantage.chance, self._price()) and self.judge.admits(trial, self.trials[0]):
+        # Every one of them has to pay: together they are as many chances to fit the noise.
+        price = self._price() * int(np.sum(off & self.limits.live(trial.log_theta)))
+        if advantage.nats > max(advantage.chance, price) and self.judge.admits(trial, self.trials[0]):
             self.best = trial
 
     def _switch_off(self) -> None:

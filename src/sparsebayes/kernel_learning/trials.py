@@ -16,13 +16,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparsebayes.inference import Record, Result, Settings, Solver, Status
+from sparsebayes.inference import Record, Result, Sequential, Settings, Solver, Status
 from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.folds import Folds, Found
 from sparsebayes.inference.guard import run_guarded
 from sparsebayes.inference.kernel_parameters import Climbed, Family, Held, HeldGaussian, HeldLaplace, LogNormal
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.problem import GaussianProblem, Index
 from sparsebayes.inference.run import run
 from sparsebayes.inference.search.starts import LOW_NOISE, Begun, Policy, Schedule, ascend
 from sparsebayes.inference.search.starts import Held as HeldNoise
@@ -34,6 +35,8 @@ Factors = tuple[float, ...]
 # Functions for each row, and at least, at which a trial ends, and nothing narrower is tried: it costs most and predicts
 # worse.
 _CROWD, _FEW = 0.15, 60
+# What single moves in place of the loop settle for, in nats, and how many are made at most.
+_COARSE, _MOVES = 1e-2, 500
 
 
 class Dictionaries(Family, Protocol):
@@ -48,8 +51,8 @@ class Interrupted(Exception):
     """The user has had enough."""
 
 
-class _CrowdedError(Exception):
-    """A trial holds more functions than are worth waiting for."""
+class _EnoughError(Exception):
+    """A trial holds more functions than are worth waiting for, or has made as many moves as it may."""
 
     def __init__(self, model: GaussianModel) -> None:
         super().__init__(f"{model.size} functions")
@@ -76,6 +79,8 @@ class Trial:
         Moves on each problem.
     factors : tuple of float
         Multiples of the lengths that are in the dictionary together.
+    exact : bool
+        Whether inner products cannot tell its functions apart, so that it was searched by single moves.
     """
 
     log_theta: Array
@@ -86,6 +91,7 @@ class Trial:
     number: int
     n_iter: tuple[int, ...]
     factors: Factors = (1.0,)
+    exact: bool = False
 
     @property
     def size(self) -> int:
@@ -140,6 +146,10 @@ class Search(ABC):
     def crowded(self, trial: Trial) -> bool:
         """Whether a model has so many functions that narrower ones would only be more."""
         return any(self._crowded(len(model.indices), self.n_rows) for model in trial.models)
+
+    def exhausted(self, trial: Trial) -> bool:
+        """Whether its start has made as many moves as it may."""
+        return any(made >= own.max_iter for made, own in zip(trial.n_iter, self.settings, strict=True))
 
     def _crowded(self, size: int, n_rows: float) -> bool:
         return size > max(_FEW, _CROWD * n_rows)
@@ -229,6 +239,29 @@ class Search(ABC):
         self._next = 1 + max((record.start for record in records), default=after)
         return replace(result, certificate=replace(result.certificate, start=after + result.certificate.start))
 
+    def _told(
+        self,
+        log_theta: Array,
+        results: Sequence[Result],
+        factors: Factors,
+        made: Sequence[int] | None = None,
+        *,
+        exact: bool = False,
+    ) -> Trial:
+        """The trial of these results, whose records are kept; problems that were not reached have no functions."""
+        number, absent = self._next, len(self.settings) - len(results)
+        for k, result in enumerate(results):
+            self._next = number
+            self._remember(k, result, log_theta)
+        models = (*(Warm.of(result.active) for result in results), *[Warm([], np.zeros(0), 1.0)] * absent)
+        means = (*(result.active.mean for result in results), *[np.zeros(0)] * absent)
+        evidence = sum(result.certificate.log_evidence for result in results)
+        counts = (*(result.n_iter for result in results), *[0] * absent)
+        if made is not None:
+            counts = tuple(one + before for one, before in zip(counts, made, strict=True))
+        height = self._objective(log_theta, evidence, models)
+        return Trial(log_theta, models, means, evidence, height, number, counts, factors, exact)
+
     def _objective(self, log_theta: Array, evidence: float, models: Sequence[Warm]) -> float:
         cost = sum(p.inclusion_cost * len(m.indices) for p, m in zip(self._known(), models, strict=True))
         return evidence - cost + self.prior.log_density(log_theta)
@@ -258,7 +291,27 @@ class GaussianSearch(Search):
                     break
             found.append(best or _nothing(data, self.settings[k]))
             counts.append(moves)
-        return self._trial(log_theta, found, counts, number, factors)
+        trial = self._trial(log_theta, found, counts, number, factors)
+        return trial if trial.size else self._singly(trial)
+
+    def _singly(self, nothing: Trial) -> Trial:
+        """By the paper's single moves, where the loop has found nothing.
+
+        Functions that hardly vary over the data are alike to inner products, and not to the exact active set.
+        """
+        problems = self.problems(nothing.log_theta, nothing.factors)
+        if any(problem.mean_square == 0.0 for problem in problems):
+            return nothing
+        results = [
+            run(problem, Sequential(batch=1), _singly(own.noise_variance, own.max_iter), self.rng)
+            for problem, own in zip(problems, self.settings, strict=True)
+        ]
+        if any(result.status is Status.INTERRUPTED for result in results):
+            self.unfinished = nothing
+            raise Interrupted
+        if sum(result.certificate.log_evidence for result in results) <= nothing.evidence + _COARSE:
+            return nothing
+        return self._told(nothing.log_theta, results, nothing.factors, exact=True)
 
     def onward(self, trial: Trial, found: Climbed) -> Trial:
         """From the functions of a trial at other parameters."""
@@ -280,10 +333,19 @@ class GaussianSearch(Search):
                 Record(number, "kernel", -1, 0, model.evidence(), model.objective + log_prior, model.size, 1 / beta),
                 model,
             )
-            model, made = self._ascended(k, Begun(model), data, None, found.log_theta, models, (1.0,), number)
+            policy, before = Begun(model), trial.n_iter[k]
+            model, made = self._ascended(k, policy, data, None, found.log_theta, models, (1.0,), number, before)
             models.append(model)
-            counts.append(trial.n_iter[k] + made)
+            counts.append(made)
         return self._trial(found.log_theta, models, counts, trial.number if alone else self._next - 1, (1.0,))
+
+    def left_out(self, trial: Trial, problem: GaussianProblem, fold: Index) -> Folds:
+        """Searches on parts of the rows, made in the way in which the trial was."""
+        return Folds(problem, fold=fold, search=self._search_singly if trial.exact else None)
+
+    def _search_singly(self, problem: GaussianProblem, beta: float) -> Found:
+        active = run(problem, Sequential(batch=1), _singly(1.0 / beta), self.rng).active
+        return np.array(active.indices, dtype=np.intp), active.mean, active.covariance
 
     def held(self, trial: Trial) -> Sequence[Held]:
         """The models, their functions held."""
@@ -311,10 +373,11 @@ class GaussianSearch(Search):
         done: list[GaussianModel],
         factors: Factors,
         number: int | None = None,
+        made: int = 0,
     ) -> tuple[GaussianModel, int]:
         number = self._number() if number is None else number
         fixed = self.settings[k].noise_variance
-        log_prior, made = self.prior.log_density(log_theta), 0
+        log_prior = self.prior.log_density(log_theta)
 
         def accepted(before: GaussianModel, after: GaussianModel) -> None:
             nonlocal made
@@ -331,13 +394,14 @@ class GaussianSearch(Search):
                 models = [*done, after, *(_nothing(Gram(problem), own) for problem, own in rest)]
                 self.unfinished = self._trial(log_theta, models, [made] * len(models), number, factors)
                 raise
-            if after.learn_noise and self._crowded(after.size, data.n) and not self.patient:
-                raise _CrowdedError(after)
+            crowded = after.learn_noise and self._crowded(after.size, data.n) and not self.patient
+            if crowded or made >= self.settings[k].max_iter:
+                raise _EnoughError(after)
 
         try:
             return ascend(policy, data, best, fixed=None if fixed is None else 1.0 / fixed, accepted=accepted), made
-        except _CrowdedError as crowded:
-            return crowded.model, made
+        except _EnoughError as enough:
+            return enough.model, made
 
     def _number(self) -> int:
         self._next += 1
@@ -367,9 +431,8 @@ class LaplaceSearch(Search):
 
     def fresh(self, log_theta: Array, factors: Factors = (1.0,)) -> Trial:
         """From nothing, by the first of the solver's starts alone."""
-        number = self._next
         empty = [Warm([], np.zeros(0), 1.0)] * len(self.settings)
-        return self._searched(log_theta, empty, [0] * len(empty), number, factors)
+        return self._searched(log_theta, empty, [0] * len(empty), factors)
 
     def onward(self, trial: Trial, found: Climbed) -> Trial:
         """From the functions of a trial at other parameters."""
@@ -380,7 +443,7 @@ class LaplaceSearch(Search):
             there = held.evaluate(self.family.columns(found.log_theta, held.functions), logs).evidence
             height = there - problems[k].inclusion_cost * len(logs) + log_prior
             self.histories[k].append(Record(self._next, "kernel", -1, 0, there, height, len(logs), 1.0))
-        return self._searched(found.log_theta, warm, trial.n_iter, self._next, (1.0,))
+        return self._searched(found.log_theta, warm, trial.n_iter, (1.0,))
 
     def held(self, trial: Trial) -> Sequence[Held]:
         """The models, their functions held."""
@@ -389,31 +452,27 @@ class LaplaceSearch(Search):
             for problem, model, mean in zip(self.problems(trial.log_theta), trial.models, trial.means, strict=True)
         ]
 
-    def _searched(
-        self, log_theta: Array, begin: Sequence[Warm], made: Sequence[int], number: int, factors: Factors
-    ) -> Trial:
+    def _searched(self, log_theta: Array, begin: Sequence[Warm], made: Sequence[int], factors: Factors) -> Trial:
         results, problems = [], self.problems(log_theta, factors)
         for k, (problem, own, warm) in enumerate(zip(problems, self.settings, begin, strict=True)):
-            result = run(problem, self._numbered(k, False), replace(own, keeper=None, warm=warm), self.rng)
+            solver = self._numbered(k, False)
+            if isinstance(solver, Sequential) and solver.exchange == "never":
+                solver.exchange = "converged"  # the search is made at many parameters: each must end well
+            result = run(problem, solver, replace(own, keeper=None, warm=warm), self.rng)
             results.append(result)
             if result.status is Status.INTERRUPTED:
                 break
         stopped = results[-1].status is Status.INTERRUPTED
-        after = self._next
-        for k, result in enumerate(results):
-            self._next = after
-            self._remember(k, result, log_theta)
-        models = [Warm.of(result.active) for result in results]
-        models += [Warm([], np.zeros(0), 1.0)] * (len(begin) - len(models))
-        means = [result.active.mean for result in results] + [np.zeros(0)] * (len(begin) - len(results))
-        evidence = sum(result.certificate.log_evidence for result in results)
-        height = self._objective(log_theta, evidence, models)
-        counts = tuple(n + (results[k].n_iter if k < len(results) else 0) for k, n in enumerate(made))
-        trial = Trial(log_theta, tuple(models), tuple(means), evidence, height, number, counts, factors)
+        trial = self._told(log_theta, results, factors, made)
         if stopped:
             self.unfinished = trial
             raise Interrupted
         return trial
+
+
+def _singly(noise_variance: float | None, max_iter: int = _MOVES) -> Settings:
+    """Settings of a search by single moves."""
+    return Settings(_COARSE, min(_MOVES, max_iter), noise_variance, whole=True)
 
 
 def _nothing(data: Gram, settings: Settings) -> GaussianModel:
