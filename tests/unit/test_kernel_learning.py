@@ -15,8 +15,8 @@ from sparsebayes.cli.main import app
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference import ParameterStatus, Status
 from sparsebayes.inference.folds import Folds
-from sparsebayes.inference.kernel_parameters import LogNormal
 from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.kernel_learning.gradients import LogNormal
 from sparsebayes.kernel_learning.parameters import learnable_limits
 from sparsebayes.kernel_learning.process import Process, spread_rows
 

@@ -5,8 +5,8 @@ r"""Learning the dictionary: several honest starts, a climb from the best of the
 * *Climb.*  The parameters climb along the gradient of the evidence together with the precisions and the noise of the
   model found, its functions and centres held; the dictionary is rebuilt there and the search goes on; in turn.
 * *Judge.*  Among all of these, rows left out decide (``judge.py``), and the evidence where they do not clearly: the
-  result never predicts left-out rows worse than the widths as given.  Where the evidence alone would have chosen
-  otherwise, the result says so.
+  result never predicts left-out rows worse than the widths as given, and those are left for two standard errors only.
+  Where the evidence alone would have chosen otherwise, the result says so.
 * *Inputs.*  Inputs are switched off one by one, the weakest first, unless rows left out clearly object; those that the
   process had switched off are tried once more.
 * *Several widths at once*, where they are asked for: multiples of the lengths found, together in one dictionary.
@@ -22,7 +22,7 @@ import numpy as np
 from sparsebayes.inference import Record, Result, Status
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interrupt import asked_to_stop
-from sparsebayes.inference.kernel_parameters import Held, climb
+from sparsebayes.kernel_learning.gradients import Held, climb
 from sparsebayes.kernel_learning.judge import judge_of
 from sparsebayes.kernel_learning.parameters import Limits, Mask
 from sparsebayes.kernel_learning.process import Fitted, Process
@@ -46,8 +46,11 @@ _REFUSALS = 2
 _CLEAR = 2.0
 # Multiples of the lengths that make a dictionary of several.
 SEVERAL: tuple[Factors, ...] = ((1.0, 2.0, 4.0), (0.5, 1.0, 2.0))
-# Evidence, in nats, from which on the search at the widths as given is not made in full for comparison.
+# Evidence, in nats, by which a trial has to be above another for that one not to be looked at again: the widths as
+# given are not searched in full for comparison, and an input whose switching off costs as much stays on without asking
+# rows left out.  Standard deviations by which those speak for it for the other widths not to be learned without it.
 _FAR_ABOVE = 50.0
+_HOPELESS = 4.0
 
 
 @dataclass(frozen=True)
@@ -153,10 +156,21 @@ class Learner:
         # Both are log densities of the same rows, so that they add up where left-out rows leave room for chance.
         rise = self._worth(trial) - self._worth(self.best)
         clear = abs(advantage.nats) > _CLEAR * advantage.chance
-        if advantage.nats + (0.0 if clear else rise) <= _GAIN or not self.judge.admits(trial, self.trials[0]):
+        if advantage.nats + (0.0 if clear else rise) <= _GAIN or not self._leaves(trial):
             return False
         self.best = trial
         return True
+
+    def _leaves(self, trial: Trial) -> bool:
+        """Whether a trial is reason enough to leave the widths as given.
+
+        One of several trials is better by chance now and then: evidence and left-out rows together have to speak for it
+        by more than left-out rows may do by chance.
+        """
+        first = self.trials[0]
+        advantage = self.judge.compare(trial, first)
+        gain = advantage.nats + self._worth(trial) - self._worth(first)
+        return gain > _CLEAR * advantage.chance and self.judge.admits(trial, first)
 
     def _worth(self, trial: Trial) -> float:
         """The objective without the prior of the parameters, which guides climbs but is no reason to leave a place."""
@@ -260,7 +274,7 @@ class Learner:
         advantage = self.judge.compare(trial, best)
         # Every one of them has to pay: together they are as many chances to fit the noise.
         price = self._price() * int(np.sum(off & self.limits.live(trial.log_theta)))
-        if advantage.nats > max(advantage.chance, price) and self.judge.admits(trial, self.trials[0]):
+        if advantage.nats > max(advantage.chance, price) and self._leaves(trial):
             self.best = trial
 
     def _switch_off(self) -> None:
@@ -274,8 +288,11 @@ class Learner:
             there = best.log_theta.copy()
             there[order[refused]] = self.limits.off[order[refused]]
             trial = self._try(there)
+            if self._worth(trial) < self._worth(best) - max(_FAR_ABOVE, self._price()):
+                refused += 1
+                continue
             advantage = self.judge.compare(trial, best)
-            if advantage.nats < -advantage.chance:
+            if -max(_FAR_ABOVE, _HOPELESS * advantage.chance) < advantage.nats < -advantage.chance:
                 trial = self._ascend(trial)
                 advantage = self.judge.compare(trial, best)
             if advantage.nats < -min(advantage.chance, self._price()):

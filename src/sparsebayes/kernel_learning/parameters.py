@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.basis import Parameter
-from sparsebayes.inference.kernel_parameters import LogNormal
+from sparsebayes.kernel_learning.gradients import LogNormal
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

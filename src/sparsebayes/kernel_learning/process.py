@@ -9,7 +9,7 @@ there is no support to choose, so that the evidence
 
 is smooth in :math:`\log\theta` and has few maxima.  With :math:`\mathbf u=\mathbf C^{-1}\mathbf t` its derivative is
 :math:`\partial/\partial\mathbf K=\tfrac a2(\mathbf{uu}^\top-\mathbf C^{-1})`, pulled back through the kernel as in
-``inference/kernel_parameters.py``.  A few hundred rows tell the widths well enough to begin from.
+``gradients.py``.  A few hundred rows tell the widths well enough to begin from.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from scipy.optimize import minimize
 
 from sparsebayes.basis import Functions
 from sparsebayes.basis.kernels import KernelFunctions
-from sparsebayes.inference.kernel_parameters import LogNormal
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.kernel_learning.gradients import LogNormal
 from sparsebayes.kernel_learning.parameters import Limits
 
 Array = NDArray[np.float64]

@@ -1,8 +1,9 @@
 r"""Trials: what the search for functions finds at given parameters of the kernel.
 
-A trial of a regression is made on inner products alone (``inference/models/gaussian.py``), by the same starts as any
-fit: the noise learned from the first function on, and held at low levels first.  With the noise free from the start,
-few functions explain structure away as noise, and wide kernels win for the wrong reason.  Other likelihoods are
+A trial of a regression is made on inner products alone (``inference/models/gaussian.py``), from two of the places that
+any fit begins from: the noise learned from the first function on, and held at a low level first.  With the noise free
+from the start, few functions explain structure away as noise, and wide kernels win for the wrong reason; all places are
+searched from at the parameters that are chosen.  Other likelihoods are
 searched by the solver itself, from its first start.
 """
 
@@ -20,14 +21,14 @@ from sparsebayes.inference import Record, Result, Sequential, Settings, Solver, 
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.folds import Folds, Found
 from sparsebayes.inference.guard import run_guarded
-from sparsebayes.inference.kernel_parameters import Climbed, Family, Held, HeldGaussian, HeldLaplace, LogNormal
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.problem import GaussianProblem, Index
 from sparsebayes.inference.run import run
-from sparsebayes.inference.search.starts import LOW_NOISE, Begun, Policy, Schedule, ascend
+from sparsebayes.inference.search.starts import FAST_NOISE, Begun, Policy, Schedule, ascend
 from sparsebayes.inference.search.starts import Held as HeldNoise
 from sparsebayes.inference.settings import Warm
+from sparsebayes.kernel_learning.gradients import Climbed, Family, Held, HeldGaussian, HeldLaplace, LogNormal
 
 Problems = Sequence[GaussianProblem | LaplaceProblem]
 Factors = tuple[float, ...]
@@ -276,7 +277,7 @@ class GaussianSearch(Search):
     """Trials of regressions on inner products."""
 
     def fresh(self, log_theta: Array, factors: Factors = (1.0,)) -> Trial:
-        """From nothing with the noise learned, and with the noise held at low levels first."""
+        """From nothing with the noise learned, and with the noise held at a low level first."""
         found: list[GaussianModel] = []
         counts: list[int] = []
         number, problems = self._next, self.problems(log_theta, factors)
@@ -361,7 +362,7 @@ class GaussianSearch(Search):
         if data.mean_square == 0.0:
             return []
         learned = self.settings[k].noise_variance is None
-        return [Schedule(), *(HeldNoise(level) for level in LOW_NOISE if learned)]
+        return [Schedule(), HeldNoise(FAST_NOISE)] if learned else [Schedule()]
 
     def _ascended(
         self,
