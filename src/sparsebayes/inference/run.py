@@ -36,7 +36,7 @@ _SMALL_MODEL = 25
 # Share of the rows that functions may use up before a lower noise is looked at twice, and how much more of it than a
 # model that was looked at.
 _UNSUSPICIOUS = 0.1
-_LITTLE_MORE = 1.25
+LITTLE_MORE = 1.25
 # Part of the largest gain outside a working set below which gains inside it wait.
 _FAR_BELOW = 0.1
 
@@ -218,7 +218,7 @@ class _Run:
     def _trusted(self, model: GaussianModel, best: GaussianModel, acquitted: float) -> bool:
         """Whether a start that ended higher did so for a good reason: few functions, or left-out rows agree."""
         paid = model.data.problem.inclusion_cost > 0.0
-        if paid or not model.learn_noise or model.used <= max(_UNSUSPICIOUS, _LITTLE_MORE * acquitted):
+        if paid or not model.learn_noise or model.used <= max(_UNSUSPICIOUS, LITTLE_MORE * acquitted):
             return True
         folds = self.settings.folds
         return folds is not None and folds.prefer(model.beta, best.beta, model.size)
