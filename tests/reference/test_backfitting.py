@@ -9,14 +9,7 @@ from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, d
 from sparsebayes.basis import RBF
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference import Backfitting, Status
-from sparsebayes.inference.additive import (
-    LinearComponent,
-    ParametricComponent,
-    RegressorComponent,
-    probabilistic_backfitting,
-)
 from sparsebayes.inference.branches import Branches
-from sparsebayes.inference.metric import MetricProblem
 from sparsebayes.inference.problem import GaussianProblem
 
 
@@ -158,79 +151,3 @@ def test_settings_out_of_range(name, value):
     X, y = sinc()
     with pytest.raises(ValueError, match=r"choose one of|expected"):
         RVR(solver=Backfitting(**{name: value})).fit(X, y)
-
-
-# -- probabilistic backfitting and the metric --------------------------------------------------------------
-
-
-def test_probabilistic_backfitting_converges_to_least_squares():
-    rng = np.random.default_rng(8)
-    F = rng.standard_normal((50, 5)) @ rng.standard_normal((5, 5))
-    t = rng.standard_normal(50)
-    components = [LinearComponent(F[:, m]) for m in range(5)]
-    fit = probabilistic_backfitting(components, t, tol=1e-16, max_iter=100_000)
-    assert np.all(np.diff(fit.errors) <= 1e-12)
-    found = np.array([component.weights[0] for component in components])
-    np.testing.assert_allclose(F @ found, F @ np.linalg.lstsq(F, t, rcond=None)[0], atol=1e-5)
-
-
-def test_trainable_components_find_their_parameters():
-    rng = np.random.default_rng(9)
-    x = rng.uniform(-3.0, 3.0, 300)
-    u = rng.uniform(-1.0, 1.0, 300)
-    t = 2.0 * np.exp(-3.0 * (x - 0.5) ** 2) + np.sin(3.0 * u) + 0.05 * rng.standard_normal(300)
-
-    class Bins:
-        def fit(self, X, y):
-            self.edges = np.linspace(-1.0, 1.0, 21)
-            place = np.digitize(X[:, 0], self.edges)
-            self.means = np.array([y[place == k].mean() if np.any(place == k) else 0.0 for k in range(22)])
-            return self
-
-        def predict(self, X):
-            return self.means[np.digitize(X[:, 0], self.edges)]
-
-    def values(theta):
-        return theta[0] * np.exp(-theta[1] * (x - theta[2]) ** 2)
-
-    bump = ParametricComponent(values, np.array([1.0, 1.0, 0.0]))
-    fit = probabilistic_backfitting([bump, RegressorComponent(Bins(), u[:, None])], t)
-    assert fit.converged
-    np.testing.assert_allclose(bump.theta, [2.0, 3.0, 0.5], atol=0.15)
-    assert fit.errors[-1] < 0.02
-    with pytest.raises(ValueError, match="at least one"):
-        probabilistic_backfitting([], t)
-    with pytest.raises(ValueError, match="share"):
-        probabilistic_backfitting([bump], t, share=2.0)
-
-
-def test_gradient_of_the_metric():
-    rng = np.random.default_rng(10)
-    X, target, weights = rng.standard_normal((30, 3)), rng.standard_normal(30), rng.standard_normal(4)
-    problem = MetricProblem(X, X[:4], target, rng.uniform(0.5, 2.0, 4), 0.3, -1.0, 2.0)
-    here = np.array([-0.5, 0.2, -1.5])
-    _, metric, other = problem.value_and_gradient(here, weights)
-    for analytic, point in ((metric, 0), (other, 1)):
-        for k, expected in enumerate(analytic):
-            step = 1e-5 * np.eye(len(analytic))[k]
-            shift = (step, 0.0) if point == 0 else (0.0, step)
-            up = problem.value_and_gradient(here + shift[0], weights + shift[1])[0]
-            down = problem.value_and_gradient(here - shift[0], weights - shift[1])[0]
-            assert (up - down) / 2e-5 == pytest.approx(expected, rel=1e-5, abs=1e-6)
-
-
-def test_the_metric_climbs_the_bound():
-    rng = np.random.default_rng(11)
-    X = rng.uniform(-3.0, 3.0, (80, 3))
-    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(80)
-    log_metric = np.full(3, np.log(0.3))
-    model = SparseBayesRegressor(RBF(np.exp(-0.5 * log_metric)), solver="backfitting", fit_intercept=False).fit(X, y)
-    problem = MetricProblem(
-        X, np.asarray(model.relevance_vectors_), y, model.alpha_, model.noise_variance_, np.log(0.3), 2.0
-    )
-    np.testing.assert_allclose(problem.kernel(log_metric) @ model.coef_, model.predict(X), atol=1e-8)
-    before = problem.value_and_gradient(log_metric, model.coef_)[0]
-    moved, weights = problem.climb(log_metric, model.coef_, 100)
-    assert problem.value_and_gradient(moved, weights)[0] > before + 0.1
-    prior = MetricProblem(X, problem.centres, y, model.alpha_, model.noise_variance_, np.log(0.3), 1e-3)
-    np.testing.assert_allclose(prior.climb(log_metric, model.coef_, 100)[0], log_metric, atol=0.01)

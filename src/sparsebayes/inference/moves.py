@@ -109,16 +109,6 @@ class Linearised:
 Proposals = Callable[[Active, float], Iterator[Swap]]
 
 
-def exchanges(active: Active) -> Array:
-    """Change of the evidence for every pair: the j-th function of the model out, function i in; (a, M).
-
-    Minus infinity where i may not enter.  The precisions of all other functions stay; that of i is the best one.
-    """
-    found = Linearised.of(active)
-    gains = [found.additions([j])[1] - found.lost([j]) for j in range(active.size)]
-    return np.array(gains).reshape(active.size, len(found.S))
-
-
 def best_exchanges(active: Active, tol: float) -> Iterator[Swap]:
     """The exchanges that promise most, best first."""
     found = Linearised.of(active)
