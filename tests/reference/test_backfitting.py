@@ -47,6 +47,63 @@ def test_at_fixed_precisions_every_way_ends_in_the_exact_posterior_mean(way, hel
     np.testing.assert_allclose(branches.weights, exact_mean(Phi, T, weights, alpha, noise), atol=1e-6)
 
 
+@pytest.mark.parametrize("m", [20, 90])
+def test_the_maximum_of_few_rows_or_functions_is_the_exact_posterior_mean(m):
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.5, 2.0, 60)
+    Phi, T, problem = problem_of(1, m=m, targets=2, weights=weights)
+    alpha, noise = rng.uniform(0.5, 5.0, m), 0.7
+    branches = Branches(problem, np.arange(m), np.zeros((m, 2)), alpha)
+    assert branches.few
+    assert branches.exact(noise) > 0.0
+    np.testing.assert_allclose(branches.weights, exact_mean(Phi, T, weights, alpha, noise), rtol=1e-9, atol=1e-12)
+    whitened = np.sqrt(weights)[:, None] * (T - Phi @ branches.weights)
+    np.testing.assert_allclose(branches.residual, whitened, atol=1e-10)
+    assert branches.exact(noise) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("n", "m", "noise"), [(120, 40, None), (200, 60, 0.09)])
+def test_where_sweeps_reach_the_maximum_computing_it_gives_the_same_model(n, m, noise, monkeypatch):
+    rng = np.random.default_rng(12)
+    X = rng.standard_normal((n, m))
+    y = X[:, :5] @ rng.uniform(1.0, 2.0, 5) + 0.3 * rng.standard_normal(n)
+    computed = SparseBayesRegressor(solver="backfitting", noise_variance=noise).fit(X, y)
+    monkeypatch.setattr("sparsebayes.inference.branches._FEW", 0)
+    climbed = SparseBayesRegressor(solver="backfitting", noise_variance=noise).fit(X, y)
+    np.testing.assert_array_equal(computed.relevance_, climbed.relevance_)
+    np.testing.assert_allclose(computed.coef_, climbed.coef_, rtol=1e-3, atol=1e-5)
+    assert computed.log_marginal_likelihood_ == pytest.approx(climbed.log_marginal_likelihood_, abs=1e-3)
+
+
+def spectra():
+    """Sixty smooth curves, scaled: neighbours are all but the same column."""
+    rng = np.random.default_rng(13)
+    centres = np.linspace(0.0, 1.0, 30)
+    shapes = np.exp(-0.5 * ((np.linspace(0.0, 1.0, 401)[:, None] - centres) / 0.05) ** 2)
+    X = rng.standard_normal((60, 30)) @ shapes.T + 1e-3 * rng.standard_normal((60, 401))
+    y = X[:, 150] - X[:, 300] + 0.1 * rng.standard_normal(60)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y / y.std()
+
+
+def test_nearly_dependent_columns_take_few_cycles_and_end_higher_than_sweeps_that_stop_short(monkeypatch):
+    X, y = spectra()
+    computed = SparseBayesRegressor(solver="backfitting").fit(X, y)
+    assert len(computed.history_) < 200
+    monkeypatch.setattr("sparsebayes.inference.branches._FEW", 0)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        climbed = SparseBayesRegressor(solver="backfitting", max_iter=len(computed.history_)).fit(X, y)
+    assert computed.history_[-1].objective > climbed.history_[-1].objective
+
+
+def test_cycles_factor_nothing_where_nobody_looks(monkeypatch):
+    X, y = sinc()
+    made, model = [], Backfitting.model
+    monkeypatch.setattr(Backfitting, "model", lambda self, state: made.append(1) or model(self, state))
+    found = RVR(gamma=0.1, solver="backfitting").fit(X, y)
+    assert len(found.history_) > 5
+    assert len(made) == 1
+
+
 def test_a_sweep_is_backfitting_one_function_at_a_time():
     Phi, T, problem = problem_of(2)
     alpha, noise = np.linspace(0.1, 2.0, 90), 0.5

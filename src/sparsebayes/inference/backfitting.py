@@ -1,4 +1,4 @@
-r"""Bayesian backfitting (D'Souza, Vijayakumar & Schaal 2004, sections 3-5): no inversion anywhere.
+r"""Bayesian backfitting (D'Souza, Vijayakumar & Schaal 2004, sections 3-5): no inversion where rows are many.
 
 Every function is a branch of a fan-in with a share :math:`\psi_m` of the noise :math:`s` as hidden noise of its own.
 With the factorial posterior of the paper the log evidence is bounded by
@@ -87,8 +87,8 @@ class Backfitting(Solver):
         One precision for each function (relevance determination, the backfitting relevance vector machine), or a single
         one for all (ridge regression whose ridge is learned; nothing leaves).
     updates : {"conjugate", "sequential", "parallel"}
-        How the weights are swept: conjugate directions made of sweeps there and back; one function after the other
-        (eq. 6); or all at once as in EM (eq. 9).
+        How the weights are swept: conjugate directions made of sweeps there and back, or, up to 300 rows or functions,
+        the maximum where they end; one function after the other (eq. 6); or all at once as in EM (eq. 9).
     inner : int
         Most sweeps between two updates of the precisions; there are fewer once they gain nothing, and each cycle begins
         where the last one ended.  (The first may make more, since what leaves is decided early.)
@@ -240,6 +240,8 @@ class Backfitting(Solver):
         steps = self.inner if state.position >= 0 else _FIRST * self.inner
         state.position += 1
         if self.updates == "conjugate":
+            if branches.few and branches.exact(state.noise) is not None:
+                return 0.0
             return branches.conjugate(state.noise, steps, _SETTLED * tol)
         for _ in range(steps):
             if self.updates == "sequential":

@@ -257,7 +257,7 @@ class _Run:
                 removed=removed,
             )
             try:
-                self._note(record, after, start.n_iter)
+                self._note(record, lambda: after, start.n_iter)
             except _Stopped:
                 if start.number == self.best.number:
                     self.best = replace(start, model=after)
@@ -390,14 +390,14 @@ class _Run:
             removed=tuple(i for i in start.members if i not in members),
         )
         start.members = members
-        self._note(record, self.solver.shown(state), start.n_iter)
+        self._note(record, lambda: self.solver.shown(state), start.n_iter)
 
-    def _note(self, record: Record, model: Active | GaussianModel, n_iter: int) -> None:
-        """Keep a record, show it to whoever asked, and stop where it is time."""
+    def _note(self, record: Record, model: Callable[[], Active | GaussianModel], n_iter: int) -> None:
+        """Keep a record, show it to whoever asked, and stop where it is time; the model is made for a callback only."""
         self.history.append(record)
         if self.settings.observe is not None:
             self.settings.observe(record)
-        if self.stop() or (self.solver.callback is not None and self.solver.callback(record, model)):
+        if self.stop() or (self.solver.callback is not None and self.solver.callback(record, model())):
             raise _Stopped(Status.INTERRUPTED, record.start)
         if self.settings.keeper is not None and self.settings.keeper.due():
             self._keep()
