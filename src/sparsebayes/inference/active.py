@@ -54,6 +54,8 @@ class ActiveSet(Factors, Active):
         Sparsity and quality of every function (T&F eqs 24-25).
     """
 
+    single_moves = True
+
     def __init__(self, problem: Problem, beta: float) -> None:
         self._clear(problem, beta)
         self.refresh()
@@ -66,6 +68,18 @@ class ActiveSet(Factors, Active):
         active.indices, active.alpha = list(indices), alpha.copy()
         active.rebuild()
         return active
+
+    def like(
+        self,
+        problem: Problem,
+        indices: list[int],
+        alpha: Array,
+        *,
+        beta: float | None = None,
+        mean: Array | None = None,
+    ) -> ActiveSet:
+        """The model of these functions; its weights follow, so that known ones are of no use."""
+        return ActiveSet.from_model(problem, indices, alpha, self.beta if beta is None else beta)
 
     def recompute(self) -> ActiveSet:
         """The same model from scratch, on the whole dictionary and the data themselves."""

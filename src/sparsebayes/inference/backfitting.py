@@ -26,7 +26,7 @@ from sparsebayes.inference.branches import Branches
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.jaakkola import bound_constant, bound_curvature, bound_problem, two_classes
-from sparsebayes.inference.laplace import LaplaceActive, LaplaceProblem
+from sparsebayes.inference.laplace import LaplaceProblem
 from sparsebayes.inference.noise import FLOOR, maximise_noise
 from sparsebayes.inference.solver import Info, Solver, State
 from sparsebayes.inference.status import Status
@@ -214,10 +214,8 @@ class Backfitting(Solver):
         state = _own(state)
         problem, branches = state.active.problem, state.branches
         indices = branches.indices.tolist()
-        if isinstance(problem, LaplaceProblem):
-            return self._relevant(lambda i, alpha: LaplaceActive.from_model(problem, i, alpha), indices, branches.alpha)
-        beta = 1.0 / state.noise
-        found = self._relevant(lambda i, alpha: ActiveSet.from_model(problem, i, alpha, beta), indices, branches.alpha)
+        beta, empty = 1.0 / state.noise, state.active
+        found = self._relevant(lambda i, alpha: empty.like(problem, i, alpha, beta=beta), indices, branches.alpha)
         if state.learn_noise and isinstance(found, ActiveSet):
             maximise_noise(found)
         return found

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array, best_alpha, contribution
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.problem import GaussianProblem
 
 # Fraction of βφᵀWφ above which s has correct digits after a deletion.
@@ -127,7 +126,7 @@ def best_splits(active: Active, tol: float) -> Iterator[Swap]:
     Two functions nearly on top of each other always fit a little better than one, so that a split has to bring
     :math:`\tfrac12\log N` nats: what one weight more is worth.
     """
-    if not isinstance(active, ActiveSet):
+    if active.approximate:
         return
     tol = max(tol, 0.5 * float(np.log(active.problem.n_effective)))
     linear = Linearised.of(active)
@@ -160,7 +159,7 @@ def perform(active: Active, swap: Swap) -> Active | None:
     else:
         keep = [k for k in range(active.size) if k not in swap.out]
         indices = [*(active.indices[k] for k in keep), *swap.into]
-        after = LaplaceActive.from_model(active.problem, indices, np.append(active.alpha[keep], swap.alpha))
+        after = active.like(active.problem, indices, np.append(active.alpha[keep], swap.alpha))
     return after if after.objective() > before else None
 
 
@@ -186,7 +185,7 @@ def _partners(active: Active) -> Iterator[tuple[int, int]]:
 
 
 def _pair(
-    active: ActiveSet, linear: Linearised, j: int, near: NDArray[np.intp]
+    active: Active, linear: Linearised, j: int, near: NDArray[np.intp]
 ) -> tuple[int, int, tuple[float, float], float]:
     """Best two of these functions to take the place of function j: which, their precisions, and what they bring.
 
