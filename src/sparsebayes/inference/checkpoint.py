@@ -12,7 +12,7 @@ from sparsebayes.inference.solver import Solver, State
 from sparsebayes.inference.status import Record
 
 # Counters and marks of a state.
-_CARRIED = ("since_noise", "position", "settled", "swept", "shifts", "level")
+_CARRIED = ("since_noise", "position", "settled", "swept", "shifts")
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,6 @@ _SMALL_MODEL = 25
 # model that was looked at.
 _UNSUSPICIOUS = 0.1
 LITTLE_MORE = 1.25
-# Part of the largest gain outside a working set below which gains inside it wait.
-_FAR_BELOW = 0.1
 
 
 @dataclass(frozen=True)
@@ -371,7 +369,6 @@ class _Run:
         """Take more functions into the working set, where there is one and some outside it gain.
 
         Where none does for the first time, and gains are only predicted, the search goes on with trials in earnest.
-        Inside, gains far below those outside have waited until then.
         """
         if state.widest:
             return False
@@ -382,9 +379,7 @@ class _Run:
             state.stale.clear()
             state.swept = False
         state.widest = outside == 0.0 and state.active.approximate and partial
-        finer = partial and not state.active.approximate and state.level > tol
-        state.level = max(tol, min(state.level, _FAR_BELOW * outside)) if finer else state.level
-        return outside > 0.0 or state.widest or finer
+        return outside > 0.0 or state.widest
 
     def _grow(self, state: State) -> None:
         """Add generated functions to the dictionary."""

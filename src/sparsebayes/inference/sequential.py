@@ -29,7 +29,6 @@ from sparsebayes.inference.search.starts import EFFORTS
 from sparsebayes.inference.settling import settle_all
 from sparsebayes.inference.shifting import shift
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
-from sparsebayes.inference.working import movable
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
@@ -44,8 +43,6 @@ _TRIALS = 64
 _CAUTION = 0.1
 # What moving all functions at once has to bring for another such move to be tried, in nats.
 _WORTHWHILE = 0.3
-# What single moves would bring little by little waits for that: gains below this, in nats.
-_COARSE = 2.0
 
 
 class Sequential(Solver):
@@ -148,8 +145,7 @@ class Sequential(Solver):
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
         """Begin from these functions, usually none."""
-        level = _COARSE if movable(active.problem) and not active.approximate else 0.0
-        return State(active, learn_noise, active.evidence(), rng, level=level)
+        return State(active, learn_noise, active.evidence(), rng)
 
     def step(self, state: State, tol: float) -> Info | None:
         """Make one move; None when no move gains more than ``tol``."""
@@ -279,7 +275,6 @@ class Sequential(Solver):
         outside = np.where(scores.in_model, 0.0, scores.gain)
         outside[list(state.refused)] = 0.0
         i = int(np.argmax(outside >= np.max(outside) * (1.0 - _TIE))) if first is None else first
-        tol = max(tol, state.level)
         if outside[i] > tol:
             together = companions(state, scores, i, tol)
             if len(together) > 1 and active.add_together(together, scores.best[together]):
