@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.basis.places import Places
 from sparsebayes.inference.active import ActiveSet
@@ -31,8 +30,7 @@ from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.settling import settle_all
 from sparsebayes.inference.working import holding, movable
-
-Index = NDArray[np.intp]
+from sparsebayes.typing import Index
 
 # Distances at which neighbours are looked for, and the farthest that a function moves at once.
 _DISTANCES = (0.05, 0.1, 0.2)
