@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.linalg import solve_cholesky, try_cholesky
-from sparsebayes.inference.problem import Index, Problem
+from sparsebayes.inference.problem import GaussianProblem, Index
 
 # Functions whose inner products are kept together.
 _BLOCK = 64
@@ -51,7 +51,7 @@ class Branches:
         :math:`\mathbf t-\boldsymbol\Phi\mathbf b`, whitened.
     """
 
-    def __init__(self, problem: Problem, indices: Index, weights: Array, alpha: Array) -> None:
+    def __init__(self, problem: GaussianProblem, indices: Index, weights: Array, alpha: Array) -> None:
         self.problem = problem
         self.indices, self.weights, self.alpha = indices, weights.copy(), alpha.copy()
         self._held: Array | None = None

@@ -32,7 +32,7 @@ from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.linalg import cholesky, independent_columns, inverse_upper, log_det
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.newton import Mode, find_mode
-from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
 # Up to this bound on the condition number of G its Cholesky factor is good to ten digits; beyond, the factor comes from
@@ -150,9 +150,9 @@ class Dual(Active):
 class DualActive(Dual):
     """Gaussian posterior of any number of functions."""
 
-    problem: Problem
+    problem: GaussianProblem
 
-    def __init__(self, problem: Problem, indices: list[int], alpha: Array, beta: float) -> None:
+    def __init__(self, problem: GaussianProblem, indices: list[int], alpha: Array, beta: float) -> None:
         self.problem = problem
         self._set(list(indices), problem.columns(np.array(indices, dtype=np.intp)), alpha, beta)
 

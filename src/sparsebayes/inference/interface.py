@@ -116,6 +116,14 @@ class Active(ABC):
         """Continue on a larger dictionary whose first columns are the present ones."""
         raise TypeError(f"{type(self).__name__} holds the whole dictionary")
 
+    def linearised(self) -> tuple[Array, Array, Array, Array]:
+        r"""The weighted Gaussian problem, of row weights B, that the likelihood is at the present weights.
+
+        ``S`` (M,), ``Q`` (M, T), :math:`\boldsymbol\Phi^\top\mathbf B\boldsymbol\Phi_a\boldsymbol\Sigma` (M, a) and the
+        squared norms (M,) of all functions.
+        """
+        raise TypeError(f"{type(self).__name__} has no rows to weigh")
+
     @abstractmethod
     def leave_one_out(self) -> tuple[Array, Array]:
         """``s`` and ``q²`` of the functions in the model."""

@@ -94,6 +94,13 @@ class LaplaceActive(Active):
         """The model of these functions; it has no noise."""
         return LaplaceActive.from_model(problem, indices, alpha, mean)
 
+    def linearised(self) -> tuple[Array, Array, Array, Array]:
+        """At the mode (T&F eqs 24-25)."""
+        found = self.problem.active(self.indices).slopes(self.mean)
+        cross = found.inner @ self.covariance
+        s = found.norms - np.einsum("ma,ma->m", cross, found.inner)
+        return s, found.quality[:, None], cross, found.norms
+
     def recompute(self) -> LaplaceActive:
         """The same functions on the data, their precisions settled to the last digits.
 

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array, best_alpha, contribution
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.problem import GaussianProblem
 
 # Fraction of βφᵀWφ above which s has correct digits after a deletion.
 _RESOLVED = 1e-11
@@ -63,12 +62,7 @@ class Linearised:
     @classmethod
     def of(cls, active: Active) -> Linearised:
         """Of a regression model exactly; of another one at its mode."""
-        if isinstance(active, ActiveSet):
-            return cls(active, active.S, active.Q, active.cross(), active.beta * active.problem.sqnorms)
-        found = active.problem.active(active.indices).slopes(active.mean)
-        cross = found.inner @ active.covariance
-        s = found.norms - np.einsum("ma,ma->m", cross, found.inner)
-        return cls(active, s, found.quality[:, None], cross, found.norms)
+        return cls(active, *active.linearised())
 
     def without(self, out: list[int]) -> tuple[Array, Array]:
         """``s`` and mean ``q²`` of all functions once these are out of the model (T&F eqs 40, 41)."""
@@ -80,7 +74,7 @@ class Linearised:
     def open(self, s: Array) -> NDArray[np.bool_]:
         """Functions outside the model that may take the place of others, and whose ``s`` is above rounding."""
         problem = self.active.problem
-        offered = problem.offered if isinstance(problem, GaussianProblem) else None
+        offered = None if self.active.approximate else problem.offered
         allowed = problem.eligible if offered is None else problem.eligible | (offered & (self.norms > 0.0))
         allowed = allowed & (s > _RESOLVED * self.norms)
         allowed[self.active.indices] = False

@@ -16,7 +16,7 @@ from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.noise import noise_floor
-from sparsebayes.inference.problem import GaussianProblem, Problem
+from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.restarts import random_model
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend
@@ -75,12 +75,14 @@ class _Stopped(Exception):
         self.start = start
 
 
-def run(problem: Problem | LaplaceProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
+def run(
+    problem: GaussianProblem | LaplaceProblem, solver: Solver, settings: Settings, rng: np.random.Generator
+) -> Result:
     """Maximise the objective, keep the best start, and certify it.
 
     Parameters
     ----------
-    problem : Problem or LaplaceProblem
+    problem : GaussianProblem or LaplaceProblem
         What to solve.
     solver : Solver
         The solver.
@@ -104,7 +106,7 @@ class _Run:
         self.completed = -1
         self.searching = True
 
-    def solve(self, problem: Problem | LaplaceProblem, rng: np.random.Generator) -> Result:
+    def solve(self, problem: GaussianProblem | LaplaceProblem, rng: np.random.Generator) -> Result:
         """Run all starts and certify the best."""
         active, learn, status = self._begin(problem)
         self.best = self._first(active, learn, rng)
@@ -116,7 +118,7 @@ class _Run:
         status = _judge(state, status, certificate, self.solver.ends)
         return Result(state.active, status, certificate, self.history, self.best.n_iter)
 
-    def _begin(self, problem: Problem | LaplaceProblem) -> tuple[Active, bool, Status]:
+    def _begin(self, problem: GaussianProblem | LaplaceProblem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
         warm, fixed = self.settings.warm, self.settings.noise_variance
         partial = self.solver.working_sets and not self.settings.whole and (warm is None or warm.partial)
@@ -417,7 +419,7 @@ class _Run:
             raise _Stopped(Status.MAX_ITER, record.start)
 
 
-def _lifted(problem: Problem | LaplaceProblem, functions: Iterable[int]) -> tuple[int, ...]:
+def _lifted(problem: GaussianProblem | LaplaceProblem, functions: Iterable[int]) -> tuple[int, ...]:
     """Numbers of functions in the whole dictionary, sorted."""
     indices = sorted(functions)
     while problem.parent is not None:
