@@ -56,7 +56,7 @@ class SparseBayesOptimizer(BaseOptimizer):
     >>> t = np.arange(0.0, 10.0, 0.01)
     >>> x = np.column_stack([np.cos(t), -np.sin(t)])  # x' = y, y' = -x
     >>> model = ps.SINDy(optimizer=SparseBayesOptimizer()).fit(x, t=0.01)
-    >>> np.round(model.coefficients(), 2)[:, 1:3].tolist()
+    >>> (np.round(model.coefficients(), 2)[:, 1:3] + 0.0).tolist()
     [[0.0, 1.0], [-1.0, 0.0]]
     """
 
