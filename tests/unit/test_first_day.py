@@ -1,6 +1,7 @@
 """What a new user tries on the first day: examples, options, predictions on standard output, habits from elsewhere."""
 
 import csv
+import inspect
 import io
 import json
 
@@ -37,6 +38,12 @@ class TestHabitsOfSupportVectors:
     def test_another_unknown_parameter_is_as_everywhere(self):
         with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
             RVR(nonsense=1)
+
+    @pytest.mark.parametrize("make", [RVR, RVC])
+    def test_help_shows_the_parameters(self, make):
+        assert list(inspect.signature(make).parameters) == [
+            name for name in make.__init__.__annotations__ if name != "return"
+        ]
 
     def test_support_vectors(self):
         model = RVR(gamma=1.0)
