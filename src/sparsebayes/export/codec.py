@@ -138,7 +138,11 @@ def encode_estimator(est: BaseEstimator) -> dict[str, Any]:
     final = est.steps[-1][1] if isinstance(est, Pipeline) else est
     if isinstance(final, Portable):
         final._complete()
-    return {"class": name, "state": {key: encode(value, key) for key, value in vars(est).items()}}
+    behind = est._left_behind if isinstance(est, Portable) else ()
+    return {
+        "class": name,
+        "state": {key: encode(value, key) for key, value in vars(est).items() if key not in behind},
+    }
 
 
 def _check_steps(pipeline: Pipeline) -> None:
