@@ -121,3 +121,47 @@ def test_ticks_are_round_and_inside():
         found = ticks(low, high)
         assert 3 <= len(found) <= 8
         assert low <= found[0] <= found[-1] <= high
+
+
+class TestClasses:
+    """Reports on classes: one input, several classes coupled or apart."""
+
+    def data(self):
+        X = np.random.default_rng(0).normal(size=(90, 2))
+        return X, np.where(X[:, 0] > 0.5, "a", np.where(X[:, 1] > 0, "b", "c"))
+
+    def test_one_input_and_labels_that_are_texts(self, tmp_path):
+        x = np.random.default_rng(0).normal(size=(60, 1))
+        page = page_of(tmp_path, RVC(gamma=1.0), x, np.where(x[:, 0] > 0, "yes", "no"))
+        check(page)
+        assert "functions by their place" in page
+
+    def test_a_lane_of_functions_for_each_class(self, tmp_path):
+        X, y = self.data()
+        page = page_of(tmp_path, RVC(gamma=1.0), X, y)
+        check(page)
+        search = page[page.index('<section id="search"') : page.index('<section id="certificate"')]
+        beside = re.findall(r'class="tick y"[^>]*>([abc])<title>', search)
+        assert beside == ["a", "b", "c"]
+        names = re.findall(r"<title>([abc]): the ", search)
+        heights = re.findall(r'<rect data-f="\d+"[^>]* y="([\d.]+)"', search)
+        assert len(heights) == len(names)
+        assert len(set(zip(names, heights, strict=True))) == len(set(names)) == 3  # a height for each class
+
+    def test_a_search_for_each_class_that_has_a_model_of_its_own(self, tmp_path):
+        X, y = self.data()
+        est = RVC(gamma=1.0, multi_class="ovr")
+        page = page_of(tmp_path, est, X, y)
+        check(page)
+        assert page.count('<div class="search"') == 3
+        assert page.count('<div class="search" hidden>') == 2
+        assert re.findall(r'<option value="\d">(\w)</option>', page) == ["a", "b", "c"]
+        said = re.findall(r'class="step" type="range" min="1" max="(\d+)"', page)
+        assert [int(n) for n in said] == [len(history) for history in est.history_]
+
+    def test_effects_have_a_curve_for_each_class(self, tmp_path):
+        X, y = self.data()
+        page = page_of(tmp_path, RVC(gamma=1.0), X, y, explain=True)
+        assert page.count('class="curve c0"') == page.count('class="curve c2"') == 2
+        assert '<span class="c0">a</span><span class="c1">b</span><span class="c2">c</span>' in page
+        check(page)

@@ -116,6 +116,8 @@ class Case:
         Whether the rows held back are none that it learned from.
     verdict : Verdict, optional
         What to think of it; made from the case by default.
+    explanation : Explanation, optional
+        Which columns carry effects, and what each input does to the predictions; not shown by default.
     """
 
     est: Any
@@ -132,6 +134,7 @@ class Case:
     row_numbers: list[int] | None = None
     unseen: bool = True
     verdict: Any = None
+    explanation: Any = None
 
     @cached_property
     def terms(self) -> list[tuple[Weight, float]]:
