@@ -19,7 +19,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators import MODELS
 from sparsebayes.posterior import ClassPosterior
 from sparsebayes.threads import one_thread
 
@@ -29,7 +29,6 @@ from .quadrature import product_values
 Array = NDArray[np.float64]
 
 VALUES = ("baseline", "interventional")
-_ESTIMATORS = (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier)
 # Rows of X that stand for the data where no background is given, and numbers held at once.
 _BACKGROUND = 100
 _NUMBERS = 1 << 21
@@ -269,10 +268,10 @@ def _output_names(est: Any, count: int) -> list[str]:
 def _unpack(model: Any, X: Any, background: Any) -> tuple[Any, Any, Any, list[str]]:
     """The estimator at the end of a pipeline, what reaches it, and the names of its inputs."""
     est = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not isinstance(est, _ESTIMATORS):
+    if not isinstance(est, MODELS):
         raise TypeError(
             f"cannot explain an object of type {type(est).__name__}: expected a fitted "
-            f"{', '.join(cls.__name__ for cls in _ESTIMATORS)}, or a pipeline that ends in one; of a search, pass "
+            f"{', '.join(cls.__name__ for cls in MODELS)}, or a pipeline that ends in one; of a search, pass "
             "best_estimator_"
         )
     check_is_fitted(est)
