@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,34 @@ def test_every_command_has_a_page_and_the_overview_links_to_it(page, command):
     text = (DOCS / "guide" / "commands" / f"{page}.md").read_text(encoding="utf-8")
     assert f"```{{command}} {command}\n" in text
     assert f"(commands/{page}.md)" in (DOCS / "guide" / "command-line.md").read_text(encoding="utf-8")
+
+
+def _lines():
+    """Commands that a reader may copy: from blocks, from code within a line, and from the commands' own help."""
+    root = DOCS.parent
+    for path in sorted([root / "README.md", *DOCS.glob("*.md"), *DOCS.glob("guide/**/*.md")]):
+        text = path.read_text(encoding="utf-8")
+        for block in re.findall(r"^```console\n(.*?)^```", text, re.S | re.M):
+            yield from (line for line in block.splitlines() if line.startswith("sparsebayes "))
+        yield from (" ".join(found.split()) for found in re.findall(r"`(sparsebayes [^`]* [^`]*)`", text))
+    for _, name in _commands():
+        command = typer.main.get_command(app)
+        for word in name.split():
+            command = command.commands[word]
+        yield from (line.strip() for line in (command.help or "").splitlines() if line.startswith("  sparsebayes "))
+
+
+@pytest.mark.parametrize("line", sorted(set(_lines())))
+def test_every_command_that_is_shown_is_understood(line):
+    words = shlex.split(re.split(r" [|>] ", line)[0], comments=True)[1:]
+    if any(word.isupper() or "[" in word for word in words):  # a line with names to be filled in
+        words = [word.strip("[]").lower() for word in words]
+    command, name = typer.main.get_command(app), "sparsebayes"
+    with command.make_context(name, list(words), resilient_parsing=False) as context:
+        while isinstance(command, typer.core.TyperGroup):
+            rest = [*context._protected_args, *context.args] if hasattr(context, "_protected_args") else context.args
+            name, command, words = command.resolve_command(context, rest)
+            context = command.make_context(name, words, parent=context)
 
 
 def test_studies_have_headings_that_mean_something():

@@ -111,9 +111,18 @@ class TestOptions:
             succeed("fit", "c.csv", "-t", "n", "--kernel", "columns", "--likelihood", "poisson", "--json")
         )
         assert content["noise_std"] is None
+        assert "--likelihood poisson takes" not in content["reason"]
         assert sparsebayes.load("c.model").estimator_.likelihood == "poisson"
         rows = list(csv.DictReader(io.StringIO(call("predict", "c.model", "c.csv").stdout)))
         assert min(float(row["lower"]) for row in rows) >= 0.0
+
+    def test_what_suits_counts_is_judged_by_probabilities(self):
+        """A mean log density of counts above zero would be none."""
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=80)
+        write("c.csv", ["x", "n"], [x, rng.poisson(np.exp(3 + 0.5 * x))])
+        content = json.loads(succeed("fit", "c.csv", "-t", "n", "--likelihood", "poisson", "--json", "--no-report"))
+        assert all(-5.0 < score < 0.0 for score in content["tried"].values())
 
     def test_ard(self):
         write_problem()

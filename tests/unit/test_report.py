@@ -10,7 +10,7 @@ from sparsebayes.basis import RBF
 from sparsebayes.datasets import load, make_sinc
 from sparsebayes.report import write_report
 from sparsebayes.report.replay import chapters, play
-from sparsebayes.report.svg import ticks
+from sparsebayes.report.svg import labelled, ticks
 
 VOID = {"meta", "link", "input"}
 
@@ -114,6 +114,11 @@ class TestReplay:
         history = RVR(gamma=1 / 16).fit(X, y).history_
         odd = [replace(record, n_active=record.n_active + 7) for record in history]
         assert all(chapter.begin is None for chapter in chapters(odd))
+
+
+def test_ticks_have_names_of_their_own():
+    assert [text for _, text in labelled(2023.9, 2026.2)] == ["2024", "2024.5", "2025", "2025.5", "2026"]
+    assert [text for _, text in labelled(0.0, 1.0)] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
 
 
 def test_ticks_are_round_and_inside():

@@ -20,7 +20,8 @@ Array = NDArray[np.float64]
 _BARS = 12
 _SWARMS = 8
 # Rows that are explained, and rows that stand for inputs that are not known.
-_ROWS, _BACKGROUND = 200, 50
+_ROWS, _BACKGROUND = 200, 100
+_SEED = 0
 _CLASSES = 4
 _MEMBERS = 6
 # Probability below which a column is not worth a bar.
@@ -113,7 +114,8 @@ def explain_case(case: Case) -> Explanation:
     found, refused = None, ""
     X = case.sample(_ROWS)[0]
     rows = case.X if len(case.X) else X
-    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _BACKGROUND)).astype(int)]
+    # At random: rows at equal steps may all be of one weekday.
+    some = rows[np.random.default_rng(_SEED).permutation(len(rows))[:_BACKGROUND]]
     groups = {item.name: item.columns for item in case.inputs}
     try:
         found = attributions(case.est, X, some, value="interventional", groups=groups)
@@ -149,7 +151,7 @@ def inclusion_chart(shown: Explanation) -> tuple[str, str] | None:
     of = " (the largest over the classes)" if shown.outputs else ""
     caption = f"How probable it is that each column has an effect of its own in a straight line{of}; 1 is certain."
     sizes = shown.probability[order]
-    chart = bar_list([shown.names[m] for m in order], sizes, np.zeros(len(order)), "probability", "inclusion")
+    chart = bar_list([shown.names[m] for m in order], sizes, np.zeros(len(order)), "probability", "inclusion", most=1.0)
     return caption, chart
 
 
@@ -159,7 +161,10 @@ def sets_in_html(shown: Explanation) -> str:
     if sets is None:
         return ""
     if not len(sets):
-        return "<p>No column, and no set of columns that go together, has an effect with probability 95 %.</p>"
+        return (
+            "<p>No column, and no set of columns that go together, has an effect with probability 95 %: the data can "
+            "be explained in several ways.</p>"
+        )
     lines = []
     for one in sets:
         pure = f"; they correlate by {one.purity:.2f} at least, and the data cannot tell which" if len(one) > 1 else ""

@@ -37,6 +37,9 @@ from .verdict import Verdict, judge_case
 
 _VECTORS_SHOWN = 25
 _INPUTS_SHOWN = 6
+# What few readers ask for, and the length of a text that has a wide card.
+_TECHNICAL = ("error bars", "log evidence", "status", "certificate", "time")
+_WIDE = 70
 
 _Figure = tuple[str, str]
 
@@ -126,13 +129,23 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def _head(case: Case) -> str:
-    facts = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in case.facts.items())
+    plain = _facts({name: text for name, text in case.facts.items() if name not in _TECHNICAL})
+    technical = _facts({name: text for name, text in case.facts.items() if name in _TECHNICAL})
+    folded = f"<details><summary>For the technically minded: the search</summary>{technical}</details>"
     notes = "".join(f"<li>{escape(note)}</li>" for note in case.notes)
     return (
         f"<header><h1>{escape(case.title)}</h1>{_verdict(case.verdict or judge_case(case))}"
-        f"<p class='lead'>{escape(_lead(case))}</p><dl>{facts}</dl>"
-        f"{f'<ul class=notes>{notes}</ul>' if notes else ''}</header>"
+        f"<p class='lead'>{escape(_lead(case))}</p>{plain}"
+        f"{f'<ul class=notes>{notes}</ul>' if notes else ''}{folded if technical else ''}</header>"
     )
+
+
+def _facts(facts: dict[str, str]) -> str:
+    cards = "".join(
+        f"<div{' class=wide' if len(text) > _WIDE else ''}><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>"
+        for name, text in facts.items()
+    )
+    return f"<dl>{cards}</dl>" if cards else ""
 
 
 def _lead(case: Case) -> str:

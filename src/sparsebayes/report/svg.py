@@ -156,21 +156,23 @@ class Chart:
 
     def _ticks(self) -> Iterable[str]:
         bottom = self.height - _BOTTOM
-        for value in ticks(*self.xlim):
+        for value, said in labelled(*self.xlim):
             x = float(self.px(value))
             yield f'<path class="grid" d="M{x:.1f} {_TOP}V{bottom}"/>'
-            yield f'<text class="tick" x="{x:.1f}" y="{bottom + 15}">{number(value)}</text>'
-        for value in ticks(*self.ylim) if self.scale else []:
+            yield f'<text class="tick" x="{x:.1f}" y="{bottom + 15}">{said}</text>'
+        for value, said in labelled(*self.ylim) if self.scale else []:
             y = float(self.py(value))
             yield f'<path class="grid" d="M{_LEFT} {y:.1f}H{WIDTH - _RIGHT}"/>'
-            yield f'<text class="tick y" x="{_LEFT - 5}" y="{y + 4:.1f}">{number(value)}</text>'
+            yield f'<text class="tick y" x="{_LEFT - 5}" y="{y + 4:.1f}">{said}</text>'
 
 
-def bar_list(names: Sequence[str], sizes: ArrayLike, spread: ArrayLike, unit: str, title: str) -> str:
-    """Horizontal bars with their names above them, readable on a narrow screen."""
+def bar_list(
+    names: Sequence[str], sizes: ArrayLike, spread: ArrayLike, unit: str, title: str, *, most: float | None = None
+) -> str:
+    """Horizontal bars with their names above them, readable on a narrow screen; ``most`` would fill it."""
     sizes, spread = np.asarray(sizes, dtype=np.float64), np.asarray(spread, dtype=np.float64)
     step, height = 34.0, 34.0 * len(names) + 24.0
-    largest = float(np.max(np.maximum(sizes, 0.0) + spread, initial=0.0)) or 1.0
+    largest = most or float(np.max(np.maximum(sizes, 0.0) + spread, initial=0.0)) or 1.0
     full = WIDTH - 90.0
     rows = []
     for k, (name, size, wide) in enumerate(zip(names, sizes, spread, strict=True)):
@@ -200,8 +202,8 @@ def ranges(names: Sequence[str], at: ArrayLike, low: ArrayLike, high: ArrayLike,
     floor = step * len(names)
     rows = [
         f'<path class="grid" d="M{place(tick):.1f} 0V{floor}"/>'
-        f'<text class="tick" x="{place(tick):.1f}" y="{floor + 14}">{number(tick)}</text>'
-        for tick in ticks(smallest, largest)
+        f'<text class="tick" x="{place(tick):.1f}" y="{floor + 14}">{said}</text>'
+        for tick, said in labelled(smallest, largest)
     ]
     for k, name in enumerate(names):
         y = k * step
@@ -255,8 +257,8 @@ def swarm(names: Sequence[str], values: Sequence[Array], shades: Sequence[Array]
         return _RIGHT + (np.asarray(value) - smallest) / (largest - smallest) * (WIDTH - 2.0 * _RIGHT)
 
     parts = [
-        f'<path class="grid" d="M{x:.1f} 0V{floor}"/><text class="tick" x="{x:.1f}" y="{floor + 14}">{number(t)}</text>'
-        for t, x in ((t, float(place(t))) for t in ticks(smallest, largest))
+        f'<path class="grid" d="M{x:.1f} 0V{floor}"/><text class="tick" x="{x:.1f}" y="{floor + 14}">{said}</text>'
+        for said, x in ((said, float(place(t))) for t, said in labelled(smallest, largest))
     ]
     parts.append(f'<path class="ideal" d="M{float(place(0.0)):.1f} 0V{floor}"/>')
     for k, (name, at, shade) in enumerate(zip(names, values, shades, strict=True)):
@@ -307,6 +309,16 @@ def ticks(low: float, high: float) -> list[float]:
     step = power * min((m for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= raw), default=10.0)
     first = np.ceil(low / step)
     return [float(k * step) + 0.0 for k in np.arange(first, np.floor(high / step) + 1)]
+
+
+def labelled(low: float, high: float) -> list[tuple[float, str]]:
+    """Round numbers between two limits with their texts, of as many digits as tell them apart."""
+    places = ticks(low, high)
+    for digits in range(4, 12):
+        texts = [number(place, digits) for place in places]
+        if len(set(texts)) == len(texts):
+            break
+    return list(zip(places, texts, strict=True))
 
 
 def number(value: float, digits: int = 4) -> str:
