@@ -21,8 +21,11 @@ def find(name: str) -> Any:
 
 
 def as_markdown(name: str) -> str:
-    """Usage, description, arguments and options of a command."""
+    """Usage, description, arguments and options of a command, or of each command of a group."""
     command = find(name)
+    if hasattr(command, "commands"):
+        parts = [f"**sparsebayes {name} {inner}**\n\n{as_markdown(f'{name} {inner}')}" for inner in command.commands]
+        return "\n\n".join(parts)
     context = command.make_context(name, [], resilient_parsing=True)
     usage = " ".join(["sparsebayes", name, *command.collect_usage_pieces(context)])
     lines = ["```console", usage, "```", "", *_description(command.help or "")]
