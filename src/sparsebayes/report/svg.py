@@ -314,10 +314,8 @@ def ticks(low: float, high: float) -> list[float]:
 def labelled(low: float, high: float) -> list[tuple[float, str]]:
     """Round numbers between two limits with their texts, of as many digits as tell them apart."""
     places = ticks(low, high)
-    for digits in range(4, 12):
-        texts = [number(place, digits) for place in places]
-        if len(set(texts)) == len(texts):
-            break
+    tried = ([number(place, digits) for place in places] for digits in range(4, 12))
+    texts = next((some for some in tried if len(set(some)) == len(some)), [str(place) for place in places])
     return list(zip(places, texts, strict=True))
 
 
