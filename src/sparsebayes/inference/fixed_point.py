@@ -24,7 +24,6 @@ from sparsebayes.inference.dual import DualActive, DualLaplace
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.hyperpriors import Hyperpriors
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.noise import NoiseProfile, noise_floor
 from sparsebayes.inference.scores import Scores, score
@@ -38,8 +37,10 @@ _REACH = 8.0
 _HALVINGS = 12
 # A slow rule's steps grow by this factor from sweep to sweep while the objective rises.
 _LONGER = 1.5
-# The dual form is kept while there are more functions than this fraction of the rows.
-_NARROW = 0.5
+# Where sweeps have emptied the model, the whole dictionary is tried again with precisions lower by these factors, at
+# these fractions of the present noise.
+_WIDER = (1e-2, 1e-4, 1e-6, 1e-8)
+_QUIETER = (1.0, 0.1, 0.01)
 
 
 @dataclass
@@ -96,8 +97,8 @@ class FixedPoint(Solver):
         unit = problem.n_effective * problem.mean_square
         alpha = len(every) * problem.sqnorms[every] / unit
         if isinstance(problem, LaplaceProblem):
-            return _narrow(DualLaplace(problem, every.tolist(), alpha))
-        return _narrow(DualActive(problem, every.tolist(), alpha, active.beta))
+            return DualLaplace(problem, every.tolist(), alpha).narrowed()
+        return DualActive(problem, every.tolist(), alpha, active.beta).narrowed()
 
     def step(self, state: State, tol: float) -> Info | None:
         """One sweep, or one single move once sweeps bring no more; None when no move gains more than ``tol``."""
@@ -106,6 +107,32 @@ class FixedPoint(Solver):
             if info is not None:
                 return info
         return finish(state, tol, self.hyperpriors)
+
+    def escape(self, state: State, tol: float) -> Info | None:
+        """Begin again from the whole dictionary with wider priors, where sweeps have emptied the model for nothing.
+
+        Functions that hardly vary over the data have to have large weights, which the first precisions rule out.
+        """
+        empty, problem = state.active, state.active.problem
+        if empty.size or not isinstance(state, SweepState) or isinstance(problem, LaplaceProblem):
+            return None
+        if problem.mean_square == 0.0:
+            return None
+        first = self.whole(empty)
+        best, height = None, self.objective(empty, state.learn_noise) + tol
+        for wider in _WIDER:
+            for quieter in _QUIETER if state.learn_noise else (1.0,):
+                beta = min(empty.beta / quieter, 1.0 / noise_floor(empty))
+                trial = first.moved(wider * first.alpha, beta)
+                value = self.objective(trial, state.learn_noise)
+                if value > height:
+                    best, height = trial, value
+        if best is None:
+            return None
+        gain = self.objective(best, state.learn_noise) - self.objective(empty, state.learn_noise)
+        state.active, state.evidence, state.sweeping = best, best.evidence(), True
+        state.refused.clear()
+        return Info("sweep", n_moves=1, gain=gain)
 
     # -- sweeps --------------------------------------------------------------------------------------------
 
@@ -121,7 +148,7 @@ class FixedPoint(Solver):
             state.sweeping = False
             return None
         pruned, after = self._prune(*climbed, state.learn_noise)
-        narrow = _narrow(pruned)
+        narrow = pruned.narrowed()
         state.active = narrow
         prior = self.hyperpriors.log_prior(narrow, noise=state.learn_noise)
         state.evidence = after - prior if narrow is pruned else narrow.evidence()
@@ -162,24 +189,15 @@ class FixedPoint(Solver):
         return active, here
 
 
-def _narrow(active: Active) -> Active:
-    """In the form for single moves once the functions are fewer than the rows."""
-    if isinstance(active, DualActive) and active.size <= _NARROW * len(active.problem.target):
-        return active.recompute()
-    if isinstance(active, DualLaplace) and active.size <= int(np.prod(active.problem.likelihood.shape)):
-        return active.recompute()
-    return active
-
-
 # -- single moves ------------------------------------------------------------------------------------------------
 
 
 def finish(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     """One single move; None when none gains more than ``tol``."""
-    if isinstance(state.active, DualLaplace) or (isinstance(state.active, DualActive) and state.active.fits):
-        state.active = state.active.recompute()
-        state.evidence = state.active.evidence()
-    if not hyperpriors.flat or not isinstance(state.active, ActiveSet | LaplaceActive):
+    ready = state.active.for_single_moves()
+    if ready is not state.active:
+        state.active, state.evidence = ready, ready.evidence()
+    if not hyperpriors.flat or not state.active.single_moves:
         return _move(state, tol, hyperpriors)
     info = Sequential().step(state, tol)
     if info is not None and info.move == REFUSED and isinstance(state.active, ActiveSet):
