@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from sparsebayes import __version__
@@ -16,13 +17,15 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "commands",
+    "mathjax_here",
 ]
 
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "**/README.*"]
+exclude_patterns = ["_build", "_extensions", "gallery/*.ipynb", "gallery/*.py", "**/README.*"]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
 
@@ -45,5 +48,8 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "sparsebayes"
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": True, "header_links_before_dropdown": 4}
-html_sidebars = {"index": []}
+# Pages that are no part of a section have the whole width.
+html_sidebars = {"*": []}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False

@@ -2,6 +2,7 @@
 
 import shutil
 
+import numpy as np
 import pytest
 
 from sparsebayes import RVC, RVR
@@ -57,7 +58,7 @@ def page(browser, report):
 
 
 def marker(page):
-    return [float(page.locator("#here").get_attribute(name)) for name in ("cx", "cy")]
+    return [float(page.locator(".here").get_attribute(name)) for name in ("cx", "cy")]
 
 
 def lit(page):
@@ -123,3 +124,22 @@ def test_light_dark_and_paper_have_contrast(page, scheme):
     page.emulate_media(media="print", color_scheme=scheme)
     assert contrast() > 400
     assert not page.locator("#step").is_visible()
+
+
+def test_another_class_is_chosen(browser, tmp_path):
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = np.where(X[:, 0] > 0.5, "a", np.where(X[:, 1] > 0, "b", "c"))
+    write_report(tmp_path / "r.html", RVC(gamma=1.0, multi_class="ovr").fit(X, y), X, y, explain=True)
+    page = browser.new_page(viewport={"width": 400, "height": 800})
+    messages = []
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.goto((tmp_path / "r.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert [page.locator(".search").nth(k).is_visible() for k in range(3)] == [True, False, False]
+    page.locator("#which").select_option("1")
+    assert [page.locator(".search").nth(k).is_visible() for k in range(3)] == [False, True, False]
+    page.locator("#step-1").focus()
+    page.keyboard.press("Home")
+    assert "Record 1 of" in page.locator("#said-1").inner_text()
+    assert messages == []
+    page.close()

@@ -1,8 +1,10 @@
 """What a new user tries on the first day: examples, options, predictions on standard output, habits from elsewhere."""
 
 import csv
+import inspect
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,6 +39,12 @@ class TestHabitsOfSupportVectors:
     def test_another_unknown_parameter_is_as_everywhere(self):
         with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
             RVR(nonsense=1)
+
+    @pytest.mark.parametrize("make", [RVR, RVC])
+    def test_help_shows_the_parameters(self, make):
+        assert list(inspect.signature(make).parameters) == [
+            name for name in make.__init__.__annotations__ if name != "return"
+        ]
 
     def test_support_vectors(self):
         model = RVR(gamma=1.0)
@@ -103,9 +111,18 @@ class TestOptions:
             succeed("fit", "c.csv", "-t", "n", "--kernel", "columns", "--likelihood", "poisson", "--json")
         )
         assert content["noise_std"] is None
+        assert "--likelihood poisson takes" not in content["reason"]
         assert sparsebayes.load("c.model").estimator_.likelihood == "poisson"
         rows = list(csv.DictReader(io.StringIO(call("predict", "c.model", "c.csv").stdout)))
         assert min(float(row["lower"]) for row in rows) >= 0.0
+
+    def test_what_suits_counts_is_judged_by_probabilities(self):
+        """A mean log density of counts above zero would be none."""
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=80)
+        write("c.csv", ["x", "n"], [x, rng.poisson(np.exp(3 + 0.5 * x))])
+        content = json.loads(succeed("fit", "c.csv", "-t", "n", "--likelihood", "poisson", "--json", "--no-report"))
+        assert all(-5.0 < score < 0.0 for score in content["tried"].values())
 
     def test_ard(self):
         write_problem()
@@ -143,3 +160,66 @@ class TestOptions:
         assert "did you mean 'a'?" in fail("fit", "data.csv", "-t", "y", "--use", "A")
         write("d.csv", ["x", "y"], [range(40), ["p", "q"] * 20])
         assert "no meaning in classification" in fail("fit", "d.csv", "-t", "y", "--likelihood", "poisson")
+
+
+class TestExplain:
+    """``--explain``: which columns carry effects, how sure that is, and what each input does to each row."""
+
+    def table(self, y, path="d.csv"):
+        rng = np.random.default_rng(0)
+        a, c = rng.normal(size=(2, 120))
+        b = a + 0.01 * rng.normal(size=120)  # a's twin
+        town = rng.choice(["x", "y", "z"], 120)
+        write(path, ["a", "b", "c", "town", "t"], [a, b, c, town, y(a, c, town, rng)])
+
+    def test_twins_are_named_together(self):
+        self.table(lambda a, c, town, rng: 2 * a + 3 * (town == "y") + 0.3 * rng.normal(size=120))
+        arguments = ["fit", "d.csv", "-t", "t", "--kernel", "columns", "--explain"]
+        content = json.loads(succeed(*arguments, "--json"))
+        found = content["explanation"]
+        assert found["of_the_model_itself"]
+        assert set(found["inclusion"]) == {"a", "b", "c", "town = x", "town = y", "town = z"}
+        sets = [set(one["members"]) for one in found["credible_sets"]]
+        assert {"a", "b"} in sets
+        assert {"town = y"} in sets
+        assert len(sets) == 2
+        strength = found["mean_absolute_attribution"]
+        assert set(strength) == {"a", "b", "c", "town"}
+        assert strength["town"] > 1.0 > strength["c"]
+        page = Path("d.html").read_text(encoding="utf-8")
+        section = page[page.index('<section id="explain"') : page.index('<section id="search"')]
+        assert section.count("<svg") == 3
+        assert "one of " in section
+        assert "the data cannot tell which" in section
+        assert "effects (95 % sure)" in succeed(*arguments)
+
+    def test_a_model_with_curves_has_a_linear_one_beside_it(self):
+        self.table(lambda a, c, town, rng: np.sin(2 * a) + c + 0.1 * rng.normal(size=120))
+        found = json.loads(succeed("fit", "d.csv", "-t", "t", "--kernel", "rbf", "--explain", "--json"))["explanation"]
+        assert not found["of_the_model_itself"]
+        assert {"c"} in [set(one["members"]) for one in found["credible_sets"]]
+        assert "The model has curves" in Path("d.html").read_text(encoding="utf-8")
+
+    def test_several_classes(self):
+        self.table(lambda a, c, town, rng: np.where(c > 0.6, "high", np.where(c > -0.6, "mid", "low")))
+        found = json.loads(succeed("fit", "d.csv", "-t", "t", "--kernel", "columns", "--explain", "--json"))
+        assert {one["output"] for one in found["explanation"]["credible_sets"]} <= {"high", "low", "mid"}
+        page = Path("d.html").read_text(encoding="utf-8")
+        section = page[page.index('<section id="explain"') : page.index('<section id="search"')]
+        assert section.count("<svg") == 5  # probabilities, strengths, and the rows of each class
+
+    def test_functions_without_exact_attributions_say_so(self):
+        self.table(lambda a, c, town, rng: c + 0.1 * rng.normal(size=120))
+        succeed("fit", "d.csv", "-t", "t", "--kernel", "poly", "--explain")
+        assert "has no exact answer here" in Path("d.html").read_text(encoding="utf-8")
+
+    def test_the_report_of_a_saved_model(self):
+        self.table(lambda a, c, town, rng: c + 0.1 * rng.normal(size=120))
+        succeed("fit", "d.csv", "-t", "t", "--kernel", "columns", "--no-report")
+        found = json.loads(succeed("report", "d.model", "d.csv", "--explain", "--json"))["explanation"]
+        assert [set(one["members"]) for one in found["credible_sets"]] == [{"c"}]
+        # Of another table only the predictions can be explained.
+        self.table(lambda a, c, town, rng: c + 0.2 * rng.normal(size=120), "other.csv")
+        found = json.loads(succeed("report", "d.model", "other.csv", "--explain", "--json"))["explanation"]
+        assert "inclusion" not in found
+        assert found["mean_absolute_attribution"]["c"] > 0.5

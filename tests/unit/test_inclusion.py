@@ -6,13 +6,13 @@ from scipy import sparse
 from scipy.stats import multivariate_normal
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from supports import enumerate_supports
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF, Heaviside, Polynomial
 from sparsebayes.design import as_design
 from sparsebayes.explain import inclusion, single_effects
 from sparsebayes.explain.effects import Correlations, Hyperparameters, SingleEffects
+from sparsebayes.explain.enumeration import enumerate_supports
 
 
 def correlated(seed, n=60, m=12, rho=0.5, k=3):
@@ -239,6 +239,19 @@ def test_classes():
     assert {one.output for one in found.credible_sets()} >= {0, 2}
     weighted = SparseBayesClassifier(class_weight="balanced").fit(X, labels)
     assert inclusion(weighted, X, labels).inclusion[0] > 0.99
+
+
+def test_classes_that_separate():
+    """What functions of the other classes explain is no reason to find nothing: outputs of a softmax share the work."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 40)
+    X = rng.standard_normal((120, 8))
+    X[:, 2] += 6.0 * (labels == 1)
+    X[:, 5] += 6.0 * (labels == 2)
+    found = inclusion(SparseBayesClassifier().fit(X, labels), X, labels)
+    assert found.inclusion[1, 2] > 0.95
+    assert found.inclusion[2, 5] > 0.95
+    assert np.delete(found.inclusion, [2, 5], axis=1).max() < 0.2
 
 
 def test_several_targets():

@@ -10,7 +10,7 @@ from sparsebayes.basis import RBF
 from sparsebayes.datasets import load, make_sinc
 from sparsebayes.report import write_report
 from sparsebayes.report.replay import chapters, play
-from sparsebayes.report.svg import ticks
+from sparsebayes.report.svg import labelled, ticks
 
 VOID = {"meta", "link", "input"}
 
@@ -116,8 +116,57 @@ class TestReplay:
         assert all(chapter.begin is None for chapter in chapters(odd))
 
 
+def test_ticks_have_names_of_their_own():
+    assert [text for _, text in labelled(2023.9, 2026.2)] == ["2024", "2024.5", "2025", "2025.5", "2026"]
+    assert [text for _, text in labelled(0.0, 1.0)] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+
+
 def test_ticks_are_round_and_inside():
     for low, high in ((0.0, 1.0), (-3.2e-5, 7.7e-5), (990.0, 1010.0), (-1e9, 2e9)):
         found = ticks(low, high)
         assert 3 <= len(found) <= 8
         assert low <= found[0] <= found[-1] <= high
+
+
+class TestClasses:
+    """Reports on classes: one input, several classes coupled or apart."""
+
+    def data(self):
+        X = np.random.default_rng(0).normal(size=(90, 2))
+        return X, np.where(X[:, 0] > 0.5, "a", np.where(X[:, 1] > 0, "b", "c"))
+
+    def test_one_input_and_labels_that_are_texts(self, tmp_path):
+        x = np.random.default_rng(0).normal(size=(60, 1))
+        page = page_of(tmp_path, RVC(gamma=1.0), x, np.where(x[:, 0] > 0, "yes", "no"))
+        check(page)
+        assert "functions by their place" in page
+
+    def test_a_lane_of_functions_for_each_class(self, tmp_path):
+        X, y = self.data()
+        page = page_of(tmp_path, RVC(gamma=1.0), X, y)
+        check(page)
+        search = page[page.index('<section id="search"') : page.index('<section id="certificate"')]
+        beside = re.findall(r'class="tick y"[^>]*>([abc])<title>', search)
+        assert beside == ["a", "b", "c"]
+        names = re.findall(r"<title>([abc]): the ", search)
+        heights = re.findall(r'<rect data-f="\d+"[^>]* y="([\d.]+)"', search)
+        assert len(heights) == len(names)
+        assert len(set(zip(names, heights, strict=True))) == len(set(names)) == 3  # a height for each class
+
+    def test_a_search_for_each_class_that_has_a_model_of_its_own(self, tmp_path):
+        X, y = self.data()
+        est = RVC(gamma=1.0, multi_class="ovr")
+        page = page_of(tmp_path, est, X, y)
+        check(page)
+        assert page.count('<div class="search"') == 3
+        assert page.count('<div class="search" hidden>') == 2
+        assert re.findall(r'<option value="\d">(\w)</option>', page) == ["a", "b", "c"]
+        said = re.findall(r'class="step" type="range" min="1" max="(\d+)"', page)
+        assert [int(n) for n in said] == [len(history) for history in est.history_]
+
+    def test_effects_have_a_curve_for_each_class(self, tmp_path):
+        X, y = self.data()
+        page = page_of(tmp_path, RVC(gamma=1.0), X, y, explain=True)
+        assert page.count('class="curve c0"') == page.count('class="curve c2"') == 2
+        assert '<span class="c0">a</span><span class="c1">b</span><span class="c2">c</span>' in page
+        check(page)

@@ -31,9 +31,20 @@ def test_effects_of_categories_and_dates(page):
 
 
 def test_the_functions_are_folded_away(page):
-    folded = page[page.index("<details>") : page.index("</details>")]
+    section = page[page.index('<section id="relevance"') :]
+    folded = section[section.index("<details>") : section.index("</details>")]
     assert "For the technically minded" in folded
     assert "The kept functions" in folded
+
+
+def test_words_of_the_trade_are_folded_away(page):
+    header = page[page.index("<header>") : page.index("</header>")]
+    before, folded = header.split("<details>")
+    for name in ("log evidence", "certificate", "status", "time"):
+        assert f"<dt>{name}</dt>" in folded
+        assert f"<dt>{name}</dt>" not in before
+    for name in ("data", "error (RMSE)", "in 95 % error bars"):
+        assert f"<dt>{name}</dt>" in before
 
 
 def test_rows_have_the_numbers_of_a_spreadsheet(page, tmp_path):

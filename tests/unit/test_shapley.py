@@ -240,3 +240,25 @@ def test_what_has_no_closed_form_is_refused():
         shapley(RVR(kernel="poly").fit(X, y), X)
     with pytest.raises(TypeError, match="StandardScaler"):
         shapley(StandardScaler().fit(X), X)
+
+
+def test_columns_that_are_one_input():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 4))
+    model = RVR(gamma=0.3).fit(X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2])
+    groups = {"first": [0], "pair": [1, 2], "last": [3]}
+    alone, together = attributions(model, X), attributions(model, X, groups=groups)
+    assert together.feature_names == list(groups)
+    np.testing.assert_allclose(
+        together.values, np.column_stack([alone.values[:, c].sum(axis=1) for c in groups.values()]), atol=1e-12
+    )
+    np.testing.assert_allclose(together.std[:, [0, 2]], alone.std[:, [0, 3]], atol=1e-12)
+    # All together are the output less the base's, whose error is known without attributions.
+    whole = attributions(model, X, groups={"all": range(4)})
+    away = model._values(X) - model._values(X.mean(axis=0)[None])
+    np.testing.assert_allclose(whole.values[:, 0], model.predict(X) - whole.base_values, atol=1e-10)
+    np.testing.assert_allclose(whole.std[:, 0], np.sqrt(np.sum(away @ model.sigma_ * away, axis=1)), atol=1e-10)
+    with pytest.raises(ValueError, match="two of them"):
+        attributions(model, X, groups={"a": [0, 1], "b": [1]})
+    with pytest.raises(ValueError, match=r"\[4\]"):
+        attributions(model, X, groups={"a": [4]})

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from sparsebayes.benchmarks.measure import Check, Outcome, Row
 from sparsebayes.benchmarks.rows import Plan
@@ -49,21 +48,12 @@ def enumeration(plan: Plan) -> list[Row]:
 
 def _all_supports(X: Array, y: Array, found: Any) -> Array:
     """Exact inclusion probabilities at the same noise, prior variance and expected number of effects."""
+    from sparsebayes.explain.enumeration import enumerate_supports
+
     state = found._found[0][1]
     noise, prior, m = state.hyper.noise, state.hyper.prior, X.shape[1]
     probability = 1.0 - (1.0 - 0.5 / m) ** len(state.effects)
-    G, b = X.T @ X / noise, X.T @ y / noise
-    supports = (np.arange(2**m)[:, None] >> np.arange(m)) & 1 == 1
-    size = supports.sum(axis=1)
-    log = size * np.log(probability) + (m - size) * np.log1p(-probability)
-    for k in range(1, m + 1):
-        rows = np.flatnonzero(size == k)
-        places = np.array([np.flatnonzero(supports[row]) for row in rows])
-        A = G[places[:, :, None], places[:, None, :]] + np.eye(k) / prior
-        mine = b[places]
-        fitted = np.einsum("rk,rk->r", mine, np.linalg.solve(A, mine[:, :, None])[:, :, 0])
-        log[rows] += 0.5 * fitted - 0.5 * np.linalg.slogdet(A)[1] - 0.5 * k * np.log(prior)
-    return np.exp(log - logsumexp(log)) @ supports
+    return enumerate_supports(X, y, noise, prior, probability)
 
 
 def blocks(plan: Plan) -> list[Row]:

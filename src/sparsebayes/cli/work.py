@@ -17,6 +17,7 @@ from sparsebayes.cli.summary import describe, print_json, quality, show, show_ve
 from sparsebayes.estimators.summary import converged
 from sparsebayes.export.columns import CYCLES, Category, Date
 from sparsebayes.report import Case, Input, render_report
+from sparsebayes.report.explanation import explain_case
 from sparsebayes.report.measures import classification_test, figure, regression_test
 from sparsebayes.report.verdict import FURTHER, Level, judge_case
 from sparsebayes.tables import Options, Study, TableModel, learn, read_table, reopen, write_table
@@ -36,6 +37,7 @@ def fit_table(
     as_json: bool,
     baseline: bool = False,
     cv: int = 0,
+    explain: bool = False,
 ) -> None:
     """Learn from a table, and write a model and a report; nothing is written before all is done.
 
@@ -55,6 +57,8 @@ def fit_table(
         Compare with a random forest and with support vectors as well.
     cv : int
         Also test on all rows, in so many folds; 0 for none.
+    explain : bool
+        Also say which columns carry effects, and what each input does to the predictions.
     """
     options.check()
     _check_outputs([data], [model, *([] if page is None else [page])])
@@ -68,6 +72,8 @@ def fit_table(
     case = make_case(study, model, baseline=baseline)
     if cv and not interrupted:
         case.facts.update(_in_folds(study, options, cv))
+    if explain and not interrupted:
+        case = _explained(case)
     facts = case.facts
     written: dict[str, Any] = {"model": str(model)}
     content = None if page is None else render_report(case).encode("utf-8")
@@ -150,7 +156,7 @@ def _as_it_stands(table: Table, name: str) -> Any:
     return cells.astype(np.int64) if whole else cells
 
 
-def report_on_table(model: Path, data: Path, *, page: Path, as_json: bool) -> None:
+def report_on_table(model: Path, data: Path, *, page: Path, as_json: bool, explain: bool = False) -> None:
     """Write a report on a saved model.
 
     Parameters
@@ -161,13 +167,25 @@ def report_on_table(model: Path, data: Path, *, page: Path, as_json: bool) -> No
         HTML file to write.
     as_json : bool
         Print for machines.
+    explain : bool
+        Also say which columns carry effects, and what each input does to the predictions.
     """
     _check_outputs([model, data], [page])
     study = reopen(TableModel.load(model), read_table(data))
     case = make_case(study, model)
+    if explain:
+        case = _explained(case)
     facts = case.facts
     write_atomically(page, render_report(case).encode("utf-8"))
     _print(case, study, facts, {"model": str(model), "report": str(page)}, as_json)
+
+
+def _explained(case: Case) -> Case:
+    """The case with what is known beyond the model, and a line of it among the facts."""
+    found = explain_case(case)
+    if found.in_words():
+        case.facts["effects (95 % sure)"] = found.in_words()
+    return replace(case, explanation=found)
 
 
 def _in_folds(study: Study, options: Options, n_folds: int) -> dict[str, str]:
@@ -253,6 +271,7 @@ def _print(case: Case, study: Study, facts: dict[str, str], written: dict[str, A
             "candidates": {"n": count, "what": what},
             case.rows_name.replace(" ", "_"): vars(result),
             "facts": facts,
+            **({} if case.explanation is None else {"explanation": case.explanation.as_data()}),
             "noise_std": float(np.sqrt(estimator.noise_variance_)) if "noise_variance_" in vars(estimator) else None,
             "std_scale": std_scale(estimator),
             "log_evidence": estimator.log_marginal_likelihood_,

@@ -122,7 +122,7 @@ def make_bumps(
 ) -> tuple[FloatArray, ...]:
     """Draw Donoho & Johnstone's bumps signal, eleven narrow peaks.
 
-    f(t) = Σⱼ hⱼ (1 + |t − tⱼ|/wⱼ)⁻⁴ at the places tⱼ of :func:`blocks_jumps`, with heights hⱼ = 4, 5, 3, 4,
+    f(t) = Σⱼ hⱼ (1 + abs(t − tⱼ)/wⱼ)⁻⁴ at the places tⱼ of :func:`blocks_jumps`, with heights hⱼ = 4, 5, 3, 4,
     5, 4.2, 2.1, 4.3, 3.1, 5.1, 4.2 and widths wⱼ = .005, .005, .006, .01, .01, .03, .01, .01, .005,
     .008, .005.
 

@@ -6,4 +6,18 @@ from .kernel_pca import SparseKernelPCA
 from .paths import path
 from .regressors import RVR, SparseBayesRegressor
 
-__all__ = ["RVC", "RVR", "ARDRegression", "SparseBayesClassifier", "SparseBayesRegressor", "SparseKernelPCA", "path"]
+# Sparse Bayesian models with a posterior, in the order in which messages name them; and all that can be exported.
+MODELS = (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier)
+EXPORTED = (*MODELS, ARDRegression)
+
+__all__ = [
+    "EXPORTED",
+    "MODELS",
+    "RVC",
+    "RVR",
+    "ARDRegression",
+    "SparseBayesClassifier",
+    "SparseBayesRegressor",
+    "SparseKernelPCA",
+    "path",
+]

@@ -18,6 +18,7 @@ from sparsebayes.estimators.classification import ClassificationFit, fit_classif
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.devices import to_host
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
+from sparsebayes.estimators.explained import FittedTo
 from sparsebayes.estimators.inputs import Inputs
 from sparsebayes.estimators.sources import DictionaryInputs, KernelInputs
 from sparsebayes.estimators.validation import check_weights, choose
@@ -73,6 +74,7 @@ class _Classifier(ClassifierMixin, Inputs):
         self._store(fit)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         self._store_kernel(fit.kernel, fit.parameters)
+        self._fitted_to = FittedTo.of(X, y, sample_weight)
         progress.conclude(self.certificate_, self.relevance_)
         return self
 

@@ -17,6 +17,7 @@ from sparsebayes.estimators.cluster import Cluster, bind_on_cluster, column_mean
 from sparsebayes.estimators.cluster_fits import check_solver, dictionary_on
 from sparsebayes.estimators.devices import check_arrays, map_elsewhere, to_host
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept
+from sparsebayes.estimators.explained import Explained
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.progress import Progress, silent_where_watched
 from sparsebayes.estimators.rows import map_rows
@@ -54,10 +55,12 @@ _LEARNED = (
     "_scores",
     "_score_counts",
     "_calibration",
+    "_fitted_to",
+    "_inclusion",
 )
 
 
-class Inputs(Described, Portable, ABC):
+class Inputs(Described, Explained, Portable, ABC):
     """Validation of X, and the way from X to functions and back."""
 
     fit_intercept: bool

@@ -16,6 +16,7 @@ from sparsebayes.estimators.calibration import LeftOutRows
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
+from sparsebayes.estimators.explained import FittedTo
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
 from sparsebayes.estimators.sources import KernelInputs
 from sparsebayes.estimators.streaming import ChunkedRegression
@@ -58,7 +59,8 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             return self._fit_cluster(X, y, sample_weight)
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True)
         with one_thread(), self._watch() as progress:
-            task, dictionary, y, rows = self._prepare(X, np.asarray(y, np.float64), sample_weight, progress=progress)
+            given = np.asarray(y, np.float64)
+            task, dictionary, y, rows = self._prepare(X, given, sample_weight, progress=progress)
             matrix = y.reshape(len(y), -1)
             check_magnitude("y", matrix)
             noise = check_noise(self.noise_variance, matrix.shape[1])
@@ -70,6 +72,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._store_rows(fit, task, matrix, rows, X.shape[0])
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         self._store_kernel(fit.kernel, fit.parameters)
+        self._fitted_to = FittedTo.of(X, given, sample_weight)
         progress.conclude(self.certificate_, self.relevance_)
         return self
 

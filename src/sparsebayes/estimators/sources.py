@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import Signature, signature
 from typing import Any, Self
 
 import numpy as np
@@ -128,6 +129,12 @@ class KernelInputs(MayBePrecomputed, Inputs):
     degree: int
     coef0: float
     _by_row = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Show the parameters of the constructor to those who ask, and not those of ``__new__``."""
+        super().__init_subclass__(**kwargs)
+        parameters = list(signature(cls.__init__).parameters.values())[1:]
+        cls.__signature__ = Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse the parameters of support vector machines with what stands in their place."""

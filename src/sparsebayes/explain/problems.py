@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design
-from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators import MODELS
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.dictionary import evaluate_kept
 from sparsebayes.estimators.validation import check_weights
@@ -24,7 +24,6 @@ from sparsebayes.estimators.validation import check_weights
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-_ESTIMATORS = (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier)
 # Numbers of a dictionary up to which it is held.
 _HELD = 1 << 27
 # Smallest curvature of a row: one that is saturated says next to nothing, and is not divided by less.
@@ -97,10 +96,10 @@ class Candidates:
 
 def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None) -> Candidates:
     """The dictionary of a fitted estimator, bound to its training rows again."""
-    if not isinstance(est, _ESTIMATORS):
+    if not isinstance(est, MODELS):
         raise TypeError(
             f"cannot explain an object of type {type(est).__name__}: expected a fitted "
-            f"{', '.join(cls.__name__ for cls in _ESTIMATORS)}, or a pipeline that ends in one; of a search, pass "
+            f"{', '.join(cls.__name__ for cls in MODELS)}, or a pipeline that ends in one; of a search, pass "
             "best_estimator_; for a matrix and a vector without a model, use single_effects(X, y)"
         )
     check_is_fitted(est)
@@ -203,7 +202,11 @@ def _counts(est: Any, candidates: Candidates, targets: Array) -> list[Posed]:
 
 
 def _classes(est: Any, candidates: Candidates, labels: NDArray[Any]) -> list[Posed]:
-    """One problem for each class against the others, whose outputs stay as they are."""
+    """One problem for each class against all others.
+
+    Of a softmax, an output may do the work of another's: given the outputs of the other classes, no candidate need be
+    there for this one.  So what is explained is the class against the rest, from the model's log-odds of that on.
+    """
     unknown = set(np.unique(labels).tolist()) - set(est.classes_.tolist())
     if unknown:
         raise ValueError(
@@ -217,18 +220,17 @@ def _classes(est: Any, candidates: Candidates, labels: NDArray[Any]) -> list[Pos
     joint = est._posteriors[0].n_outputs > 1
     posed = []
     for k, y in enumerate(outputs.T):
-        # The logistic of a class against the others is that of its output less theirs.
-        others = np.asarray(logsumexp(np.delete(outputs, k, axis=1), axis=1)) if joint else np.zeros(len(y))
+        odds = y - np.asarray(logsumexp(np.delete(outputs, k, axis=1), axis=1)) if joint else y
         signs = np.where(numbers == (1 if outputs.shape[1] == 1 else k), 0.5, -0.5)
-        again = partial(_logistic, signs, others, weights)
-        target, rows, _ = again(y, np.zeros(len(y)))
-        posterior = est._posteriors[0 if joint else k]
-        mine = posterior.functions[posterior.outputs == k] if joint else posterior.functions
-        posed.append(Posed(target, rows, float(weights.sum()), 1.0, 1.0, _places(candidates, mine), y, again))
+        again = partial(_logistic, signs, weights)
+        target, rows, _ = again(odds, np.zeros(len(odds)))
+        # Functions of one class also tell the others apart.
+        places = _places(candidates, np.unique(est._posteriors[0 if joint else k].functions))
+        posed.append(Posed(target, rows, float(weights.sum()), 1.0, 1.0, places, odds, again))
     return posed
 
 
-def _logistic(signs: Array, others: Array, weights: Array, mean: Array, variance: Array) -> tuple[Array, Array, float]:
+def _logistic(signs: Array, weights: Array, mean: Array, variance: Array) -> tuple[Array, Array, float]:
     r"""Targets, row weights and constant of Jaakkola and Jordan's Gaussian bound of the logistic likelihood.
 
     :math:`\log\sigma(\pm\eta)\ge\log\sigma(\xi)-\xi/2+(t-\frac12)\eta-\lambda(\eta^2-\xi^2)` with
@@ -236,7 +238,7 @@ def _logistic(signs: Array, others: Array, weights: Array, mean: Array, variance
     :math:`(t-\frac12)/2\lambda`.  Where the classes separate, Laplace's curvature :math:`p(1-p)` vanishes and the data
     would say nothing; the bound's falls only as :math:`1/\xi`.
     """
-    xi = np.maximum(np.sqrt(np.square(mean - others) + variance), 1e-6)
+    xi = np.maximum(np.sqrt(np.square(mean) + variance), 1e-6)
     curvature = np.tanh(0.5 * xi) / (2.0 * xi)
     constant = log_expit(xi) - 0.5 * xi + 0.5 * curvature * np.square(xi) + 0.5 * np.square(signs) / curvature
-    return signs / curvature + others, weights * curvature, float(weights @ constant)
+    return signs / curvature, weights * curvature, float(weights @ constant)

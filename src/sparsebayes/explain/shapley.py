@@ -8,7 +8,7 @@ the posterior of an attribution is Gaussian with mean :math:`\mathbf a_j^\top\bo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators import MODELS
 from sparsebayes.posterior import ClassPosterior
 from sparsebayes.threads import one_thread
 
@@ -29,7 +29,6 @@ from .quadrature import product_values
 Array = NDArray[np.float64]
 
 VALUES = ("baseline", "interventional")
-_ESTIMATORS = (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier)
 # Rows of X that stand for the data where no background is given, and numbers held at once.
 _BACKGROUND = 100
 _NUMBERS = 1 << 21
@@ -48,7 +47,7 @@ class Attributions:
         Output without any input known: its mean over the background.  ``base_values + values.sum(axis=1)`` is the
         model's output.
     data : ndarray of shape (n, d)
-        The rows.
+        The rows; all columns also where the values are of groups of them.
     feature_names, output_names : list of str
         Of the inputs, and of the outputs (empty where there is one).
     value : {"baseline", "interventional"}
@@ -155,8 +154,24 @@ def shapley(
     return (found.values, found.std) if return_std else found.values
 
 
-def attributions(model: Any, X: Any, background: Any = None, *, value: str = "baseline") -> Attributions:
-    """Exact Shapley values with all that is known of them; see :func:`shapley`."""
+def attributions(
+    model: Any,
+    X: Any,
+    background: Any = None,
+    *,
+    value: str = "baseline",
+    groups: Mapping[str, Sequence[int]] | None = None,
+) -> Attributions:
+    """Exact Shapley values with all that is known of them.
+
+    Parameters
+    ----------
+    model, X, background, value
+        As in :func:`shapley`.
+    groups : mapping of str to sequence of int, optional
+        Columns of X that are one input, such as the indicators of a category: the attributions of a group are the sums
+        of those of its columns, and the standard deviations are those of the sums.
+    """
     if value not in VALUES:
         raise ValueError(f"value={value!r}: expected one of {', '.join(map(repr, VALUES))}")
     est, X, background, names = _unpack(model, X, background)
@@ -169,13 +184,17 @@ def attributions(model: Any, X: Any, background: Any = None, *, value: str = "ba
     n_functions = 0 if est._functions is None else len(est._functions)
     outputs = list(_outputs(est))
     n, d = X.shape
-    values, std = np.empty((n, d, len(outputs))), np.empty((n, d, len(outputs)))
+    together = None if groups is None else _indicators(groups, d)
+    inputs = d if together is None else len(together)
+    values, std = np.empty((n, inputs, len(outputs))), np.empty((n, inputs, len(outputs)))
     step = max(1, _NUMBERS // max(1, d * max(1, n_functions)))
     with one_thread():
         at_reference = [t.evaluate(reference) for t in terms]
         for start in range(0, n, step):
             part = slice(start, start + step)
             by_function = _by_function(terms, X[part], at_reference, n_functions)
+            if together is not None:
+                by_function = np.einsum("gd,ndf->ngf", together, by_function)
             for k, (functions, mean, covariance, _) in enumerate(outputs):
                 mine = by_function[:, :, functions]
                 values[part, :, k] = mine @ mean
@@ -192,10 +211,23 @@ def attributions(model: Any, X: Any, background: Any = None, *, value: str = "ba
         base_values=float(base_values[0]) if single else base_values,
         base_std=float(base_std[0]) if single else base_std,
         data=rows,
-        feature_names=names,
+        feature_names=names if groups is None else list(groups),
         output_names=[] if single else _output_names(est, len(outputs)),
         value=value,
     )
+
+
+def _indicators(groups: Mapping[str, Sequence[int]], d: int) -> Array:
+    """A row for each group, one where a column is in it."""
+    found = np.zeros((len(groups), d))
+    for row, (name, columns) in zip(found, groups.items(), strict=True):
+        wrong = [column for column in columns if not 0 <= column < d]
+        if wrong:
+            raise ValueError(f"groups[{name!r}] names columns {wrong!r}: expected some of 0 to {d - 1}")
+        row[list(columns)] = 1.0
+    if np.any(found.sum(axis=0) > 1.0):
+        raise ValueError("groups: a column is in two of them")
+    return found
 
 
 def _by_function(terms: list[Terms], X: Array, references: list[Array], n_functions: int) -> Array:
@@ -236,10 +268,10 @@ def _output_names(est: Any, count: int) -> list[str]:
 def _unpack(model: Any, X: Any, background: Any) -> tuple[Any, Any, Any, list[str]]:
     """The estimator at the end of a pipeline, what reaches it, and the names of its inputs."""
     est = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not isinstance(est, _ESTIMATORS):
+    if not isinstance(est, MODELS):
         raise TypeError(
             f"cannot explain an object of type {type(est).__name__}: expected a fitted "
-            f"{', '.join(cls.__name__ for cls in _ESTIMATORS)}, or a pipeline that ends in one; of a search, pass "
+            f"{', '.join(cls.__name__ for cls in MODELS)}, or a pipeline that ends in one; of a search, pass "
             "best_estimator_"
         )
     check_is_fitted(est)

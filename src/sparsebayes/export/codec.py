@@ -41,7 +41,7 @@ from sparsebayes import inference
 from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specifications
 from sparsebayes.basis.base import _KINDS, Joined
 from sparsebayes.design import Reduction
-from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators import EXPORTED
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.inference import Certificate, ParameterStatus, Record, Status
 from sparsebayes.inference.support import Support, SupportRule
@@ -50,9 +50,7 @@ from sparsebayes.posterior import Calibration, ClassPosterior, GaussianPosterior
 from .arrays import decode_array, encode_array
 from .errors import ModelFileError
 
-ESTIMATORS: dict[str, type[BaseEstimator]] = {
-    cls.__name__: cls for cls in (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier, ARDRegression)
-}
+ESTIMATORS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in EXPORTED}
 SOLVERS: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in inference.SOLVERS.values()}
 ENUMS: dict[str, type[Enum]] = {cls.__name__: cls for cls in (Status, ParameterStatus)}
 DATACLASSES: dict[str, type[Any]] = {
@@ -138,7 +136,11 @@ def encode_estimator(est: BaseEstimator) -> dict[str, Any]:
     final = est.steps[-1][1] if isinstance(est, Pipeline) else est
     if isinstance(final, Portable):
         final._complete()
-    return {"class": name, "state": {key: encode(value, key) for key, value in vars(est).items()}}
+    behind = est._left_behind if isinstance(est, Portable) else ()
+    return {
+        "class": name,
+        "state": {key: encode(value, key) for key, value in vars(est).items() if key not in behind},
+    }
 
 
 def _check_steps(pipeline: Pipeline) -> None:

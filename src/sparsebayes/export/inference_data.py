@@ -14,14 +14,12 @@ from scipy.stats import poisson, t
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators import MODELS
 from sparsebayes.estimators.summary import function_names
 from sparsebayes.posterior import PoissonPosterior
 from sparsebayes.posterior.gaussian import draw_weights
 
 Array = NDArray[np.float64]
-
-_ESTIMATORS = (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier)
 
 
 def to_inference_data(
@@ -59,10 +57,10 @@ def to_inference_data(
     >>> found.posterior_predictive["y"].shape
     (1, 200, 100)
     """
-    if not isinstance(est, _ESTIMATORS):
+    if not isinstance(est, MODELS):
         raise TypeError(
             f"cannot draw from an object of type {type(est).__name__}: expected a fitted "
-            f"{', '.join(cls.__name__ for cls in _ESTIMATORS)}; of a pipeline, pass its last step and what reaches it"
+            f"{', '.join(cls.__name__ for cls in MODELS)}; of a pipeline, pass its last step and what reaches it"
         )
     check_is_fitted(est)
     if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 1:

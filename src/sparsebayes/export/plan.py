@@ -18,7 +18,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.basis import Bias, Functions, Linear
-from sparsebayes.estimators import RVC, RVR, ARDRegression, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.estimators import EXPORTED, ARDRegression
 from sparsebayes.estimators.uncertainty import ErrorBars
 from sparsebayes.posterior import ClassPosterior, GaussianPosterior
 
@@ -27,7 +27,6 @@ from .formulas import Block, blocks
 
 Array = NDArray[np.float64]
 
-_ESTIMATORS = (RVR, RVC, SparseBayesRegressor, SparseBayesClassifier, ARDRegression)
 _SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler)
 
 
@@ -173,10 +172,10 @@ def _names(model: Any, d: int) -> list[str]:
 
 
 def _plan(est: Any) -> Plan:
-    if not isinstance(est, _ESTIMATORS):
+    if not isinstance(est, EXPORTED):
         raise TypeError(
             f"cannot export an object of type {type(est).__name__}: expected a fitted "
-            f"{', '.join(cls.__name__ for cls in _ESTIMATORS)}, or a pipeline of scalers that ends in one; "
+            f"{', '.join(cls.__name__ for cls in EXPORTED)}, or a pipeline of scalers that ends in one; "
             "of a search, export best_estimator_"
         )
     check_is_fitted(est)

@@ -116,6 +116,8 @@ class Case:
         Whether the rows held back are none that it learned from.
     verdict : Verdict, optional
         What to think of it; made from the case by default.
+    explanation : Explanation, optional
+        Which columns carry effects, and what each input does to the predictions; not shown by default.
     """
 
     est: Any
@@ -132,6 +134,7 @@ class Case:
     row_numbers: list[int] | None = None
     unseen: bool = True
     verdict: Any = None
+    explanation: Any = None
 
     @cached_property
     def terms(self) -> list[tuple[Weight, float]]:
@@ -182,7 +185,8 @@ class Case:
         names = [""] * self.X_test.shape[1]
         for item in self.inputs:
             shown = item.levels[-len(item.columns) :]
-            parts = ["", *(f" ({f} of {period:g} days)" for period in item.periods for f in ("cos", "sin"))]
+            cycles = ("time of the year" if period == _YEAR else "time of the day" for period in item.periods)
+            parts = ["", *(f" ({f} of the {cycle})" for cycle in cycles for f in ("cosine", "sine"))]
             for k, column in enumerate(item.columns):
                 names[column] = f"{item.name} = {shown[k] or '(missing)'}" if shown else f"{item.name}{parts[k]}"
         return names

@@ -12,7 +12,7 @@ from .case import Case, Input
 from .decision import DecisionDisplay
 from .fit import FitDisplay
 from .measures import TWO_SIDED_95
-from .svg import Chart, bar_list, ranges
+from .svg import Chart, bar_list, ranges, shares
 
 Array = NDArray[np.float64]
 
@@ -22,6 +22,7 @@ _CURVE = 60
 _EFFECTS = 6
 _LEVELS_SHOWN = 12
 _BARS = 12
+_COLOURS = 6
 
 
 def fit_charts(case: Case) -> list[tuple[str, str]]:
@@ -150,10 +151,26 @@ def term_chart(case: Case) -> str:
     return bar_list(names, [size for _, size in terms], spread, f"size of the term, in {unit}", "kept functions")
 
 
+def several_classes(case: Case) -> bool:
+    """Whether more than two classes are predicted."""
+    return case.classifies and len(case.est.classes_) > 2
+
+
+def _shown_classes(case: Case) -> list[int]:
+    """Places of the classes that have a colour: all, or the most frequent where there are many."""
+    y = case.y if len(case.y) else case.y_test
+    frequent = np.argsort([-int(np.sum(y == label)) for label in case.est.classes_], kind="stable")
+    return sorted(frequent[:_COLOURS].tolist())
+
+
+def class_key(case: Case) -> list[str]:
+    """Names of the classes in the order of their colours."""
+    return [str(case.est.classes_[k]) for k in _shown_classes(case)]
+
+
 def effect_charts(case: Case, ranked: Sequence[Input]) -> list[tuple[str, str]]:
     """What the prediction does as one input changes and the others stay at their medians."""
-    several_classes = case.classifies and len(case.est.classes_) > 2
-    if several_classes or len(case.inputs) < 2:
+    if len(case.inputs) < 2:
         return []
     X = case.X if len(case.X) else case.X_test
     return [
@@ -170,6 +187,12 @@ def _effect(case: Case, item: Input, X: Array) -> str:
     rows[:, list(item.columns)] = item.encode(values)
     x = item.axis(values)
     name = f"{item.name} (year)" if item.dated else item.name
+    if several_classes(case):
+        chart = Chart(x, [0.0, 1.0], (name, "probability of each class"), item.name, height=220)
+        probabilities = case.est.predict_proba(rows)
+        for k, place in enumerate(_shown_classes(case)):
+            chart.line(x, probabilities[:, place], f"curve c{k}")
+        return chart.render()
     if case.classifies:
         p = case.est.predict_proba(rows)[:, 1]
         chart = Chart(x, [0.0, 1.0], (name, f"probability of {case.est.classes_[1]}"), item.name, height=220)
@@ -196,6 +219,8 @@ def _effect_of_levels(case: Case, item: Input, X: Array) -> str:
     shown = np.sort(np.argsort(-np.array(frequent), kind="stable")[:_LEVELS_SHOWN])
     chosen = np.array(rows)[shown]
     labels = [names[k] for k in shown]
+    if several_classes(case):
+        return shares(labels, case.est.predict_proba(chosen)[:, _shown_classes(case)], item.name)
     if case.classifies:
         p = case.est.predict_proba(chosen)[:, 1]
         return ranges(labels, p, p, p, f"probability of {case.est.classes_[1]}", item.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -20,19 +21,25 @@ from sparsebayes.inference import Certificate
 from .case import Case, Input
 from .charts import (
     calibration_chart,
+    class_key,
     effect_charts,
     fit_charts,
     importance_chart,
     residual_chart,
+    several_classes,
     term_chart,
 )
+from .explanation import Explanation, explain_case, inclusion_chart, sets_in_html, strength_chart, swarm_charts
 from .measures import ClassificationTest, figure
-from .search import search_of
+from .search import Search, searches_of
 from .svg import number
 from .verdict import Verdict, judge_case
 
 _VECTORS_SHOWN = 25
 _INPUTS_SHOWN = 6
+# What few readers ask for, and the length of a text that has a wide card.
+_TECHNICAL = ("error bars", "log evidence", "status", "certificate", "time")
+_WIDE = 70
 
 _Figure = tuple[str, str]
 
@@ -48,6 +55,7 @@ def write_report(
     feature_names: list[str] | None = None,
     target: str = "y",
     title: str | None = None,
+    explain: bool = False,
 ) -> None:
     """Write a report on a fitted estimator: one HTML file to send on.
 
@@ -67,6 +75,8 @@ def write_report(
         Name of the target.
     title : str, optional
         Of the page.
+    explain : bool, default=False
+        Also say which columns carry effects and how sure that is, and what each input does to each prediction.
     """
     X = np.asarray(X, dtype=np.float64)
     names = feature_names or [str(name) for name in getattr(est, "feature_names_in_", [])]
@@ -77,6 +87,8 @@ def write_report(
     truth = np.asarray(y)[:0] if y_test is None else np.asarray(y_test)
     heading = title or f"{type(est).__name__} of {target}"
     case = Case(est, X, np.asarray(y), held, truth, inputs, target, heading, facts=dict(est.summary().facts))
+    if explain:
+        case = replace(case, explanation=explain_case(case))
     write_atomically(path, render_report(case).encode("utf-8"))
 
 
@@ -89,6 +101,7 @@ def render_report(case: Case) -> str:
         _fit(case),
         _calibration(case),
         _relevance(case, found),
+        _explanation(case),
         _search(case),
         _certificate(case),
         _use(case),
@@ -116,13 +129,23 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def _head(case: Case) -> str:
-    facts = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in case.facts.items())
+    plain = _facts({name: text for name, text in case.facts.items() if name not in _TECHNICAL})
+    technical = _facts({name: text for name, text in case.facts.items() if name in _TECHNICAL})
+    folded = f"<details><summary>For the technically minded: the search</summary>{technical}</details>"
     notes = "".join(f"<li>{escape(note)}</li>" for note in case.notes)
     return (
         f"<header><h1>{escape(case.title)}</h1>{_verdict(case.verdict or judge_case(case))}"
-        f"<p class='lead'>{escape(_lead(case))}</p><dl>{facts}</dl>"
-        f"{f'<ul class=notes>{notes}</ul>' if notes else ''}</header>"
+        f"<p class='lead'>{escape(_lead(case))}</p>{plain}"
+        f"{f'<ul class=notes>{notes}</ul>' if notes else ''}{folded if technical else ''}</header>"
     )
+
+
+def _facts(facts: dict[str, str]) -> str:
+    cards = "".join(
+        f"<div{' class=wide' if len(text) > _WIDE else ''}><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>"
+        for name, text in facts.items()
+    )
+    return f"<dl>{cards}</dl>" if cards else ""
 
 
 def _lead(case: Case) -> str:
@@ -205,9 +228,40 @@ def _relevance(case: Case, found: list[tuple[Input, float, float]]) -> str:
     ]
     ranked = [item for item, _, _ in found]
     effects = [(f"Effect of {name}, all else at its median.", svg) for name, svg in effect_charts(case, ranked)]
+    key = _key(class_key(case), len(case.est.classes_)) if several_classes(case) and effects else ""
     return _section(
-        "relevance", "What matters, and by how much", _figures([*figures, *effects]), _functions(case, ranked)
+        "relevance", "What matters, and by how much", key, _figures([*figures, *effects]), _functions(case, ranked)
     )
+
+
+def _key(classes: list[str], count: int) -> str:
+    """Which colour is which class."""
+    named = "".join(f'<span class="c{k}">{escape(label)}</span>' for k, label in enumerate(classes))
+    rest = f" ({count - len(classes)} rarer classes are not drawn)" if count > len(classes) else ""
+    return f'<p class="key">Classes in the charts of effects: {named}{rest}</p>'
+
+
+def _explanation(case: Case) -> str:
+    """Which columns carry effects and how sure that is, and what each input does to each prediction."""
+    shown = case.explanation
+    if not isinstance(shown, Explanation):
+        return ""
+    parts = []
+    bars = inclusion_chart(shown)
+    if shown.columns is not None:
+        beside = (
+            "The model is a sum of columns, and these are its own."
+            if shown.own
+            else "The model has curves; the sets and probabilities are of straight lines beside it. An input that acts "
+            "in a curve, or only together with others, can be low here and still matter above."
+        )
+        parts += [f"<p>{beside}</p>", sets_in_html(shown)]
+    figures = [] if bars is None else [bars]
+    if shown.attributions is not None:
+        figures += [strength_chart(case, shown), *swarm_charts(case, shown)]
+    else:
+        parts.append(f"<p>What each input does to a prediction has no exact answer here: {escape(shown.refused)}</p>")
+    return _section("explain", "Which columns, and how sure", *parts, _figures(figures))
 
 
 def _functions(case: Case, ranked: list[Input]) -> str:
@@ -244,19 +298,42 @@ def _vectors(case: Case, ranked: list[Input]) -> str:
 
 
 def _search(case: Case) -> str:
-    search = search_of(case)
-    if search is None:
+    searches = searches_of(case)
+    if not searches:
         return ""
-    last = search.n_records
-    controls = (
-        '<div class="controls"><button id="play" type="button" aria-pressed="false">Play</button>'
-        f'<label for="step">Record</label><input id="step" type="range" min="1" max="{last}" value="{last}">'
-        '</div><p id="said" role="status" aria-live="polite"></p>'
-    )
     intro = (
         "<p>The search adds a function, deletes one, or re-estimates how strongly one is held back, and each move "
         "raises the objective. Drag the slider, or use the arrow keys, to play it again. A line that begins anew is a "
-        f"new start; the best one is kept. {escape(search.which)}</p>"
+        "new start; the best one is kept.</p>"
+    )
+    return _section(
+        "search",
+        "How the model was found",
+        intro,
+        _chooser(searches),
+        *(_replay(k, one) for k, one in enumerate(searches)),
+    )
+
+
+def _chooser(searches: list[Search]) -> str:
+    """Which of several searches is shown."""
+    if len(searches) == 1:
+        return ""
+    options = "".join(f'<option value="{k}">{escape(one.label)}</option>' for k, one in enumerate(searches))
+    return (
+        '<div class="controls"><label for="which">Each class has a model of its own; shown is that of</label>'
+        f'<select id="which">{options}</select></div>'
+    )
+
+
+def _replay(place: int, search: Search) -> str:
+    """One search, with what it takes to play it; only the first is shown before another is chosen."""
+    mark, last = f"-{place}" if place else "", search.n_records
+    controls = (
+        f'<div class="controls"><button id="play{mark}" class="play" type="button" aria-pressed="false">Play</button>'
+        f'<label for="step{mark}">Record</label>'
+        f'<input id="step{mark}" class="step" type="range" min="1" max="{last}" value="{last}">'
+        f'</div><p id="said{mark}" class="said" role="status" aria-live="polite"></p>'
     )
     figures = _figures(
         [
@@ -264,8 +341,8 @@ def _search(case: Case) -> str:
             ("Functions: filled are those in the model at that moment.", search.functions),
         ]
     )
-    data = f'<script type="application/json" id="search-data">{search.data}</script>'
-    return _section("search", "How the model was found", intro, controls, figures, data)
+    data = f'<script type="application/json">{search.data}</script>'
+    return f'<div class="search"{" hidden" if place else ""}>{controls}{figures}{data}</div>'
 
 
 def _certificate(case: Case) -> str:

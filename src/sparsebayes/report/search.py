@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
 from typing import Any
 
@@ -26,22 +27,26 @@ class Search:
     functions: str
     data: str
     n_records: int
-    which: str
+    label: str
 
 
-def search_of(case: Case) -> Search | None:
-    """Return the search of a model, of its first part where it has several; None where it made no move."""
+def searches_of(case: Case) -> list[Search]:
+    """Return the searches of a model: one for each class where each has a model of its own; none without moves."""
+    certificates = listed(case.est.certificate_)
     several = isinstance(case.est.certificate_, list)
-    history = case.est.history_[0] if several else case.est.history_
-    if not history:
-        return None
-    certificate = listed(case.est.certificate_)[0]
+    histories = case.est.history_ if several else [case.est.history_]
+    labels = [str(label) for label in case.est.classes_] if several else [""]
+    each = zip(histories, certificates, labels, strict=True)
+    return [_search(case, history, certificate, label) for history, certificate, label in each if history]
+
+
+def _search(case: Case, history: list[Any], certificate: Any, label: str) -> Search:
     story = chapters(history)
     objective = np.array([record.objective for record in history])
     steps = np.arange(1, len(history) + 1)
-    chart = _evidence_chart(steps, objective, story, len(history))
+    chart = _evidence_chart(steps, objective, story, len(history), label)
     names, functions = _functions_chart(
-        case, sorted({f for record in history for f in (*record.added, *record.removed)})
+        case, sorted({f for record in history for f in (*record.added, *record.removed)}), label
     )
     data = {
         "x": np.round(chart.px(steps), 1).tolist(),
@@ -66,24 +71,28 @@ def search_of(case: Case) -> Search | None:
         "noise": not case.classifies,
         "words": _MOVES,
     }
-    which = f"Shown is the search for the first of {len(case.est.certificate_)} models." if several else ""
     # "</" would end the script element that holds the data.
-    return Search(chart.render(), functions, json.dumps(data).replace("<", "\\u003c"), len(history), which)
+    return Search(chart.render(), functions, json.dumps(data).replace("<", "\\u003c"), len(history), label)
 
 
-def _evidence_chart(steps: Any, objective: Any, story: list[Chapter], n: int) -> Chart:
+def _titled(title: str, label: str) -> str:
+    return f"{title}: {label}" if label else title
+
+
+def _evidence_chart(steps: Any, objective: Any, story: list[Chapter], n: int, label: str) -> Chart:
     top, typical = float(objective.max()), float(np.percentile(objective, 10))
     # The first moves of a start are far below the rest; what matters is near the top.
     shown = np.maximum(objective, typical - 0.1 * (top - typical))
-    chart = Chart(steps, shown, ("record of the search", "objective (nats)"), "the objective, record by record")
+    title = _titled("the objective, record by record", label)
+    chart = Chart(steps, shown, ("record of the search", "objective (nats)"), title)
     edges = [chapter.first for chapter in story] + [n]
     for first, last in pairwise(edges):
         chart.line(steps[first:last], objective[first:last], "fit thin")
-    return chart.extra('<path id="now" class="now" d=""/><circle id="here" class="here" r="5" cx="-9" cy="-9"/>')
+    return chart.extra('<path class="now" d=""/><circle class="here" r="5" cx="-9" cy="-9"/>')
 
 
-def _functions_chart(case: Case, ever: list[int]) -> tuple[dict[int, str], str]:
-    """Every function that was ever in the model: on the inputs where these can be drawn, else in a row."""
+def _functions_chart(case: Case, ever: list[int], label: str) -> tuple[dict[int, str], str]:
+    """Every function that was ever in the model: on the inputs where these can be drawn, else side by side."""
     names = {f: _name(case, f) for f in ever}
     plain = len(case.inputs) <= 2 and not any(item.levels for item in case.inputs)
     rows = [f for f in ever if f < len(case.X)]
@@ -91,27 +100,52 @@ def _functions_chart(case: Case, ever: list[int]) -> tuple[dict[int, str], str]:
         X = case.X
         a, b = case.inputs[0], case.inputs[-1]
         one = len(case.inputs) == 1
-        up = np.asarray(case.y, dtype=np.float64) if one else b.values(X)
-        chart = Chart(a.values(X), up, (a.name, case.target if one else b.name), "functions by their place")
+        up = _heights(case) if one else b.values(X)
+        title, upwards = _titled("functions by their place", label), case.target if one else b.name
+        chart = Chart(a.values(X), up, (a.name, upwards), title, scale=not (one and case.classifies))
+        if one and case.classifies:
+            for k, name in enumerate(case.est.classes_):
+                chart.beside(float(k), str(name))
         chart.dots(a.values(X), up, "data").dots(a.values(X[rows]), up[rows], "function", radius=6, keys=rows)
         return names, chart.render()
-    places = np.arange(len(ever)) + 1.0
+    return names, _lanes(case, ever, names, label)
+
+
+def _heights(case: Case) -> Any:
+    """Targets on a vertical axis: numbers as they are, classes by their order."""
+    if not case.classifies:
+        return np.asarray(case.y, dtype=np.float64)
+    return np.searchsorted(case.est.classes_, case.y).astype(np.float64)
+
+
+def _lanes(case: Case, ever: list[int], names: dict[int, str], label: str) -> str:
+    """The functions side by side; those of coupled classes below each other, a lane for each class."""
+    classes = [str(one) for one in case.est.classes_] if _coupled(case) and _size(case) else [""]
+    lane = [f // _size(case) if len(classes) > 1 else 0 for f in ever]
+    widest = max([lane.count(k) for k in range(len(classes))], default=1) or 1
     chart = Chart(
-        [0.5, len(ever) + 0.5],
-        [0.0, 1.0],
+        [0.5, widest + 0.5],
+        [0.0, float(len(classes))],
         ("functions that were ever in the model", ""),
-        "functions",
-        height=150,
+        _titled("functions", label),
+        height=105.0 + 45.0 * len(classes),
         scale=False,
     )
     width = max(1.0, 0.7 * float(chart.px(2.0) - chart.px(1.0)))
-    top, floor = float(chart.py(0.95)), float(chart.py(0.05))
-    marks = "".join(
-        f'<rect data-f="{f}" x="{x - width / 2:.1f}" y="{top:.1f}" width="{width:.1f}" height="{floor - top:.1f}">'
-        f"<title>{names[f].replace('&', '&amp;').replace('<', '&lt;')}</title></rect>"
-        for f, x in zip(ever, chart.px(places), strict=True)
-    )
-    return names, chart.extra(f'<g class="function">{marks}</g>').render()
+    marks, seen = [], [0] * len(classes)
+    for f, k in zip(ever, lane, strict=True):
+        seen[k] += 1
+        x, floor = float(chart.px(seen[k])), len(classes) - 1.0 - k
+        top, bottom = float(chart.py(floor + 0.92)), float(chart.py(floor + 0.08))
+        marks.append(
+            f'<rect data-f="{f}" x="{x - width / 2:.1f}" y="{top:.1f}" width="{width:.1f}" '
+            f'height="{bottom - top:.1f}"><title>{escape(names[f])}</title></rect>'
+        )
+    chart.extra(f'<g class="function">{"".join(marks)}</g>')
+    for k, name in enumerate(classes):
+        if name:
+            chart.beside(len(classes) - 0.5 - k, name)
+    return chart.render()
 
 
 def _on_rows(case: Case) -> bool:
@@ -121,6 +155,13 @@ def _on_rows(case: Case) -> bool:
 
 def _coupled(case: Case) -> bool:
     return case.classifies and len(case.est.classes_) > 2 and not isinstance(case.est.certificate_, list)
+
+
+def _size(case: Case) -> int:
+    """Functions of one class, the intercept included; zero where that is not known."""
+    parameters = case.est.get_params(deep=False)
+    known = len(case.X) if "kernel" in parameters else len(case.names) if parameters.get("basis", 0) is None else 0
+    return known + bool(parameters["fit_intercept"]) if known else 0
 
 
 def _name(case: Case, function: int) -> str:
@@ -138,7 +179,7 @@ def _name(case: Case, function: int) -> str:
         return f"function {function}"
     prefix = ""
     if _coupled(case):
-        k, function = divmod(function, size + bool(parameters["fit_intercept"]))
+        k, function = divmod(function, _size(case))
         prefix = f"{case.est.classes_[k]}: "
     if function >= size:
         return f"{prefix}the intercept" if function == size else f"{prefix}function {function}"

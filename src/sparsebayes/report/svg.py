@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,6 +51,7 @@ class Chart:
         self.labels = labels
         self.title = title
         self._layers: list[str] = []
+        self._beside: list[str] = []
 
     def px(self, x: ArrayLike) -> Array:
         """Horizontal places of values."""
@@ -121,6 +123,16 @@ class Chart:
         self._layers.append(text)
         return self
 
+    def beside(self, y: float, text: str) -> Chart:
+        """Write a name beside the vertical axis, cut where it is too long."""
+        most = int((_LEFT - 8.0) / _CHARACTER)
+        said = text if len(text) <= most else f"{text[: most - 1]}…"
+        self._beside.append(
+            f'<text class="tick y" x="{_LEFT - 5}" y="{float(self.py(y)) + 4:.1f}">{escape(said)}'
+            f"<title>{escape(text)}</title></text>"
+        )
+        return self
+
     def render(self) -> str:
         """Return the SVG element."""
         bottom = self.height - _BOTTOM
@@ -134,6 +146,7 @@ class Chart:
                 f'<svg viewBox="0 0 {WIDTH:g} {self.height:g}" role="img" aria-label="{said}">',
                 f'<clipPath id="{name}"><rect {inside}/></clipPath>',
                 *self._ticks(),
+                *self._beside,
                 f'<g clip-path="url(#{name})">{"".join(self._layers)}</g>',
                 f'<text class="label" x="{middle_x}" y="{self.height - 6}">{escape(self.labels[0])}</text>',
                 f'<text class="label" transform="translate(12 {middle_y}) rotate(-90)">{escape(self.labels[1])}</text>',
@@ -143,21 +156,23 @@ class Chart:
 
     def _ticks(self) -> Iterable[str]:
         bottom = self.height - _BOTTOM
-        for value in ticks(*self.xlim):
+        for value, said in labelled(*self.xlim):
             x = float(self.px(value))
             yield f'<path class="grid" d="M{x:.1f} {_TOP}V{bottom}"/>'
-            yield f'<text class="tick" x="{x:.1f}" y="{bottom + 15}">{number(value)}</text>'
-        for value in ticks(*self.ylim) if self.scale else []:
+            yield f'<text class="tick" x="{x:.1f}" y="{bottom + 15}">{said}</text>'
+        for value, said in labelled(*self.ylim) if self.scale else []:
             y = float(self.py(value))
             yield f'<path class="grid" d="M{_LEFT} {y:.1f}H{WIDTH - _RIGHT}"/>'
-            yield f'<text class="tick y" x="{_LEFT - 5}" y="{y + 4:.1f}">{number(value)}</text>'
+            yield f'<text class="tick y" x="{_LEFT - 5}" y="{y + 4:.1f}">{said}</text>'
 
 
-def bar_list(names: Sequence[str], sizes: ArrayLike, spread: ArrayLike, unit: str, title: str) -> str:
-    """Horizontal bars with their names above them, readable on a narrow screen."""
+def bar_list(
+    names: Sequence[str], sizes: ArrayLike, spread: ArrayLike, unit: str, title: str, *, most: float | None = None
+) -> str:
+    """Horizontal bars with their names above them, readable on a narrow screen; ``most`` would fill it."""
     sizes, spread = np.asarray(sizes, dtype=np.float64), np.asarray(spread, dtype=np.float64)
     step, height = 34.0, 34.0 * len(names) + 24.0
-    largest = float(np.max(np.maximum(sizes, 0.0) + spread, initial=0.0)) or 1.0
+    largest = most or float(np.max(np.maximum(sizes, 0.0) + spread, initial=0.0)) or 1.0
     full = WIDTH - 90.0
     rows = []
     for k, (name, size, wide) in enumerate(zip(names, sizes, spread, strict=True)):
@@ -187,8 +202,8 @@ def ranges(names: Sequence[str], at: ArrayLike, low: ArrayLike, high: ArrayLike,
     floor = step * len(names)
     rows = [
         f'<path class="grid" d="M{place(tick):.1f} 0V{floor}"/>'
-        f'<text class="tick" x="{place(tick):.1f}" y="{floor + 14}">{number(tick)}</text>'
-        for tick in ticks(smallest, largest)
+        f'<text class="tick" x="{place(tick):.1f}" y="{floor + 14}">{said}</text>'
+        for tick, said in labelled(smallest, largest)
     ]
     for k, name in enumerate(names):
         y = k * step
@@ -202,6 +217,78 @@ def ranges(names: Sequence[str], at: ArrayLike, low: ArrayLike, high: ArrayLike,
         f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{escape(title, quote=True)}">'
         f'{"".join(rows)}<text class="name quiet" x="0" y="{height - 6}">{escape(unit)}</text></svg>'
     )
+
+
+def shares(names: Sequence[str], parts: Array, title: str) -> str:
+    """A bar for each name, divided in the proportions of its row, coloured as the classes are."""
+    step, height, full = 34.0, 34.0 * len(names) + 24.0, WIDTH - _RIGHT
+    rows = []
+    for k, (name, part) in enumerate(zip(names, parts, strict=True)):
+        y, ends = k * step, np.concatenate([[0.0], np.cumsum(part)]) * full
+        rows.append(f'<text class="name" x="0" y="{y + 12}">{escape(_cut(name))}</text>')
+        rows += [
+            f'<rect class="share c{c}" x="{a:.1f}" y="{y + 17}" width="{b - a:.1f}" height="12"/>'
+            for c, (a, b) in enumerate(pairwise(ends))
+            if b - a >= 0.05
+        ]
+    return (
+        f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{escape(title, quote=True)}">'
+        f'{"".join(rows)}<text class="name quiet" x="0" y="{height - 6}">probability of each class</text></svg>'
+    )
+
+
+def swarm(names: Sequence[str], values: Sequence[Array], shades: Sequence[Array], unit: str, title: str) -> str:
+    """Dots of each name on one scale, beside each other where they would cover one another, coloured by a shade.
+
+    Parameters
+    ----------
+    names : sequence of str
+        One for each row of dots.
+    values, shades : sequences of ndarray
+        Where the dots are, and how they are coloured, from 0 to 1; NaN has no colour.
+    unit, title : str
+        Below the scale, and for those who cannot see it.
+    """
+    smallest, largest = limits(np.concatenate([*values, [0.0]]))
+    step, radius = 52.0, 2.6
+    height, floor = step * len(names) + 40.0, step * len(names)
+
+    def place(value: ArrayLike) -> Array:
+        return _RIGHT + (np.asarray(value) - smallest) / (largest - smallest) * (WIDTH - 2.0 * _RIGHT)
+
+    parts = [
+        f'<path class="grid" d="M{x:.1f} 0V{floor}"/><text class="tick" x="{x:.1f}" y="{floor + 14}">{said}</text>'
+        for said, x in ((said, float(place(t))) for t, said in labelled(smallest, largest))
+    ]
+    parts.append(f'<path class="ideal" d="M{float(place(0.0)):.1f} 0V{floor}"/>')
+    for k, (name, at, shade) in enumerate(zip(names, values, shades, strict=True)):
+        middle = k * step + 32.0
+        parts.append(f'<text class="name" x="0" y="{k * step + 12}">{escape(_cut(name))}</text>')
+        across = place(at)
+        up = _apart(across, 2.0 * radius, step - 24.0)
+        parts += [
+            f'<circle class="{_shade(s)}" cx="{x:.1f}" cy="{middle + y:.1f}" r="{radius}"/>'
+            for x, y, s in zip(across, up, shade, strict=True)
+        ]
+    return (
+        f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{escape(title, quote=True)}">'
+        f'{"".join(parts)}<text class="name quiet" x="0" y="{height - 6}">{escape(unit)}</text></svg>'
+    )
+
+
+def _apart(across: Array, width: float, room: float) -> Array:
+    """Heights of dots such that those in one column stand above and below each other, within the room."""
+    bins = np.round(across / width).astype(int)
+    up = np.zeros(len(across))
+    for one in np.unique(bins):
+        mine = np.flatnonzero(bins == one)
+        order = (np.arange(len(mine)) + 1) // 2 * np.where(np.arange(len(mine)) % 2, 1.0, -1.0)
+        up[mine] = order * min(width, room / max(len(mine), 1))
+    return up
+
+
+def _shade(value: float) -> str:
+    return "v" if np.isnan(value) else f"v v{min(int(5.0 * value), 4)}"
 
 
 def limits(values: ArrayLike) -> tuple[float, float]:
@@ -222,6 +309,14 @@ def ticks(low: float, high: float) -> list[float]:
     step = power * min((m for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= raw), default=10.0)
     first = np.ceil(low / step)
     return [float(k * step) + 0.0 for k in np.arange(first, np.floor(high / step) + 1)]
+
+
+def labelled(low: float, high: float) -> list[tuple[float, str]]:
+    """Round numbers between two limits with their texts, of as many digits as tell them apart."""
+    places = ticks(low, high)
+    tried = ([number(place, digits) for place in places] for digits in range(4, 12))
+    texts = next((some for some in tried if len(set(some)) == len(some)), [str(place) for place in places])
+    return list(zip(places, texts, strict=True))
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -12,11 +12,11 @@ from sparsebayes.atomic import write_atomically
 from sparsebayes.studies.framework import Verdict
 from sparsebayes.studies.registry import all_studies
 
-_HEAD = """<!-- Made by `sparsebayes reproduce --page`; changes by hand are lost. -->
+_HEAD = """<!-- Made by `sparsebayes reproduce --page FILE`; changes by hand are lost. -->
 # The papers, reproduced
 
 Every table and figure of the papers that this library implements, computed anew by `sparsebayes reproduce all{quick}`
-and judged. This page is made from the JSON files of that run by `sparsebayes reproduce --page`.
+and judged. This page is made from the JSON files of that run by `sparsebayes reproduce --page FILE`.
 
 {run}
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -111,8 +110,7 @@ def _densities(est: Any, X: Array, y: NDArray[Any], train: Any, test: Any, fit: 
     if is_classifier(model):
         p = model.predict_proba(X[test])
         return np.log(np.maximum(np.sum(np.where(y[test][:, None] == model.classes_, p, 0.0), axis=1), _SMALLEST))
+    if model.likelihood == "poisson":
+        return model.log_density(X[test], y[test])
     mean, std = model.predict(X[test], return_std=True)
-    if model.likelihood == "poisson":  # up to what all candidates share, log t!
-        rate = np.maximum(mean, _SMALLEST)
-        return xlogy(y[test], rate) - rate
     return -0.5 * np.log(2.0 * np.pi * std**2) - 0.5 * ((y[test] - mean) / std) ** 2

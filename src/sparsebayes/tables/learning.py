@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -188,6 +188,8 @@ def learn(
     table = as_table(data)
     whole = read_target(table, target, options.task)
     check_target(table, whole)
+    if options.likelihood == "poisson":
+        whole = replace(whole, reason="its values are counts (--likelihood poisson)")
     _check_names(table, options, whole.name)
     train, test = _split(whole, options)
     encoder, notes = learn_encoder(

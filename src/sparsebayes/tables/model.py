@@ -133,7 +133,11 @@ class TableModel:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TableModel:
         """Read a model file that :meth:`save` or ``sparsebayes fit`` wrote."""
-        estimator, metadata = load_estimator(path, with_metadata=True)
+        return cls._of(path, *load_estimator(path, with_metadata=True))
+
+    @classmethod
+    def _of(cls, path: str | os.PathLike[str], estimator: Any, metadata: dict[str, Any] | None) -> TableModel:
+        """Put it together from what the file held."""
         if metadata is None:
             raise ModelFileError(
                 f"{os.fspath(path)} does not say which columns it takes: it was saved from Python, not by "
@@ -177,7 +181,8 @@ def load(path: str | os.PathLike[str], with_metadata: Literal[True]) -> tuple[An
 def load(path: str | os.PathLike[str], with_metadata: bool = False) -> Any:
     """Read a model file: a model of tables where ``sparsebayes fit`` wrote it, and else the estimator that was saved.
 
-    No code in the file is executed, since there is none.
+    No code in the file is executed, since there is none; what is wrong with a file is said as by
+    :func:`sparsebayes.export.load`.
 
     Parameters
     ----------
@@ -193,15 +198,9 @@ def load(path: str | os.PathLike[str], with_metadata: bool = False) -> Any:
         it predicts the same numbers to the last bit.
     metadata : dict or None
         Only with ``with_metadata=True``.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is not a model file, is truncated or altered, or comes from a later version.
-    OSError
-        If the file cannot be read.
     """
     estimator, metadata = load_estimator(path, with_metadata=True)
     if with_metadata:
         return estimator, metadata
-    return TableModel.load(path) if metadata is not None and set(_KEYS) <= set(metadata) else estimator
+    of_tables = metadata is not None and set(_KEYS) <= set(metadata)
+    return TableModel._of(path, estimator, metadata) if of_tables else estimator

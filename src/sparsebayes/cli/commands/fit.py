@@ -70,6 +70,12 @@ def command(
     cv: Annotated[
         int, typer.Option("--cv", help="Also test on all rows, each left out once in so many folds.", min=0)
     ] = 0,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Also say which columns carry effects, how sure that is, and what each does to each row."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Learn a model from a table, test it on rows held back, and write the model and a report.
@@ -81,6 +87,7 @@ def command(
       sparsebayes fit genes.csv -t level --kernel columns --test 0
       sparsebayes fit energy.csv -t load --gamma ard --effort fast
       sparsebayes fit visits.csv -t count --likelihood poisson --cv 5
+      sparsebayes fit houses.csv -t price --explain
       sparsebayes fit wine.csv -t quality --task classification --json
 
     The width of the functions and the noise are learned from the data: there is nothing to tune. Numbers are
@@ -108,7 +115,15 @@ def command(
     model = Path(f"{data.stem}.model") if out is None else out
     page = model.parent / f"{model.stem}.html" if report is None else report
     fit_table(
-        data, target, options, model=model, page=None if no_report else page, as_json=as_json, baseline=baseline, cv=cv
+        data,
+        target,
+        options,
+        model=model,
+        page=None if no_report else page,
+        as_json=as_json,
+        baseline=baseline,
+        cv=cv,
+        explain=explain,
     )
 
 

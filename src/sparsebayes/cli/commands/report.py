@@ -16,6 +16,12 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Page to write; by default the model's name with .html.")
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Also say which columns carry effects, how sure that is, and what each does to each row."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Write a report on a model: one HTML file that needs no network and can be sent on.
@@ -29,4 +35,5 @@ def command(
     """
     from sparsebayes.cli.work import report_on_table
 
-    report_on_table(model, data, page=model.parent / f"{model.stem}.html" if out is None else out, as_json=as_json)
+    page = model.parent / f"{model.stem}.html" if out is None else out
+    report_on_table(model, data, page=page, as_json=as_json, explain=explain)

@@ -1,14 +1,8 @@
 "use strict";
-(() => {
-  const holder = document.getElementById("search-data");
-  if (!holder) return;
-  const search = JSON.parse(holder.textContent);
-  const slider = document.getElementById("step");
-  const button = document.getElementById("play");
-  const said = document.getElementById("said");
-  const here = document.getElementById("here");
-  const now = document.getElementById("now");
-  const marks = [...document.querySelectorAll("[data-f]")];
+function replay(block) {
+  const search = JSON.parse(block.querySelector("script").textContent);
+  const [slider, button, said, here, now] = [".step", ".play", ".said", ".here", ".now"].map((c) => block.querySelector(c));
+  const marks = [...block.querySelectorAll("[data-f]")];
 
   // Functions in the model after record k, or null where the records do not tell.
   function inModel(k) {
@@ -75,4 +69,9 @@
   });
   slider.addEventListener("input", () => { if (timer !== null) stop(); show(); });
   show();
-})();
+}
+
+const blocks = [...document.querySelectorAll(".search")];
+blocks.forEach(replay);
+const which = document.getElementById("which");
+if (which) which.addEventListener("change", () => blocks.forEach((block, k) => { block.hidden = String(k) !== which.value; }));

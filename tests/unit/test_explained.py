@@ -1,0 +1,76 @@
+"""``inclusion_`` and ``credible_sets`` of the estimators themselves."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import sparsebayes
+from sparsebayes import RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.explain import inclusion
+
+
+def twins(seed=0, n=150):
+    """Column 3 and its twin 4 carry one effect, column 0 another."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 8))
+    X[:, 4] = X[:, 3] + 0.01 * rng.standard_normal(n)
+    return X, X[:, 0] - X[:, 3] + rng.standard_normal(n)
+
+
+def test_they_are_those_of_the_function():
+    X, y = twins()
+    weights = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    model = SparseBayesRegressor().fit(X, y, sample_weight=weights)
+    there = inclusion(model, X, y, weights)
+    np.testing.assert_array_equal(model.inclusion_, there.inclusion)
+    assert [one.members for one in model.credible_sets(0.9)] == [one.members for one in there.credible_sets(0.9)]
+    assert [sorted(one.members) for one in model.credible_sets()] == [[3, 4], [0]]
+
+
+def test_what_is_written_into_the_data_afterwards_changes_nothing():
+    X, y = twins()
+    expected = inclusion(SparseBayesRegressor().fit(X, y), X, y).inclusion
+    model = SparseBayesRegressor().fit(X, y)
+    X[:], y[:] = 0.0, 0.0
+    np.testing.assert_array_equal(model.inclusion_, expected)
+
+
+def test_classes_frames_and_kernels():
+    X, y = twins()
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    classes = SparseBayesClassifier().fit(frame, np.where(y > 0, "yes", "no"))
+    assert classes.inclusion_.shape == (8,)
+    assert classes.inclusion_[0] > 0.9
+    assert any(set(one.names) <= {"d", "e"} for one in classes.credible_sets())
+    assert RVR(gamma=0.1).fit(X, y).inclusion_.shape == (len(y),)
+
+
+def test_a_new_fit_forgets():
+    X, y = twins()
+    model = SparseBayesRegressor().fit(X, y)
+    before = model.inclusion_
+    assert model.fit(X[:, :5], y).inclusion_.shape == (5,)
+    assert before.shape == (8,)
+
+
+def test_data_do_not_travel(tmp_path):
+    X, y = twins()
+    model = SparseBayesRegressor().fit(X, y)
+    assert model.inclusion_.shape == (8,)
+    sparsebayes.save(model, tmp_path / "a.model")
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), sparsebayes.load(tmp_path / "a.model")):
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
+        with pytest.raises(AttributeError, match=r"sparsebayes\.explain\.inclusion"):
+            _ = other.inclusion_
+    chunked = SparseBayesRegressor().fit([(X, y)])
+    with pytest.raises(AttributeError, match="learned from chunks"):
+        chunked.credible_sets()
+
+
+def test_before_the_fit():
+    with pytest.raises(NotFittedError):
+        _ = SparseBayesRegressor().inclusion_
