@@ -8,7 +8,7 @@ import pytest
 
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.folds import Folds
-from sparsebayes.inference.models.gaussian import GaussianModel, Gram, Posterior
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram, Posterior, Products
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.starts import Full, Held, Kick, Schedule, ascend
@@ -177,9 +177,11 @@ def test_nearly_dependent_functions_have_the_evidence_of_fifty_digits():
     Phi, t = wide()
     functions, alpha, beta = list(range(0, 14, 2)), np.full(7, 1e-9), 1e4
     data = Gram(posed(Phi, t, np.ones(len(t))))
-    model = GaussianModel.weighing(data, functions, alpha, beta, False)
-    assert model.posterior.rotation is not None  # else nothing is tested here
-    assert model.evidence() == pytest.approx(exact_evidence(Phi[:, functions], t, alpha, beta), abs=1e-4)
+    products = Products.of(data, np.array(functions))
+    precisions = alpha / data.norms[functions] ** 2
+    assert Posterior.of(products, precisions, beta) is None  # inner products do not suffice
+    posterior = Posterior.of(replace(products, suffice=False), precisions, beta)
+    assert posterior.log_evidence == pytest.approx(exact_evidence(Phi[:, functions], t, alpha, beta), abs=1e-4)
 
 
 def test_scores_of_nearly_dependent_functions_are_what_additions_bring():

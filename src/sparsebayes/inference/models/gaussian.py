@@ -151,7 +151,7 @@ class Products:
     gram, projection : ndarray of shape (a, a), (a, T)
         Of functions of unit norm.
     suffice : bool
-        Whether posteriors may be made from them, as long as rounding allows it.
+        Whether posteriors are made from them, and refused where rounding would decide.
     """
 
     data: Gram
@@ -224,9 +224,9 @@ class Posterior:
 
     @classmethod
     def of(cls, products: Products, alpha: Array, beta: float) -> Posterior | None:
-        """Posterior from inner products or, where rounding would decide, from the functions themselves."""
-        found = cls._from_products(products, alpha, beta) if products.suffice or not len(alpha) else None
-        return found or cls._from_functions(products, alpha, beta)
+        """From inner products or, where these do not suffice, from the functions; None where rounding would decide."""
+        made = cls._from_products if products.suffice or not len(alpha) else cls._from_functions
+        return made(products, alpha, beta)
 
     @classmethod
     def _from_products(cls, products: Products, alpha: Array, beta: float) -> Posterior | None:
@@ -255,8 +255,6 @@ class Posterior:
 
         Nothing is squared, so that functions may be as nearly dependent as their columns can show.
         """
-        if not len(alpha):
-            return None
         data, (_, r, c) = products.data, products.root
         a, root = len(alpha), np.sqrt(beta)
         upper, *rotation, _ = _REFLECT(a, min(a, _BLOCK), root * r, np.diag(np.sqrt(alpha)))
