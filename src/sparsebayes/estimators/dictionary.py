@@ -109,6 +109,8 @@ class Dictionary:
         Functions that between them nearly span all others, with or without a design that stands in.
     shift : ndarray of shape (n_candidates,), optional
         What is taken off the columns of X, where these are the functions and an intercept stands beside them.
+    rowwise : bool
+        Whether the rows of the design are observations, and not what sums over observations were factored into.
     """
 
     design: Design
@@ -121,6 +123,7 @@ class Dictionary:
     distinct: NDArray[np.bool_] | None = None
     landmarks: Index | None = None
     shift: Array | None = None
+    rowwise: bool = True
 
     @classmethod
     def of_reduction(
@@ -150,6 +153,7 @@ class Dictionary:
             distinct=rows.distinct(),
             landmarks=landmarks,
             shift=shift,
+            rowwise=False,
         )
 
     @classmethod

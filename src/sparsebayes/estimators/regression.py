@@ -162,7 +162,7 @@ def _pose(
     offered: NDArray[np.bool_] | None = None,
 ) -> GaussianProblem:
     """The problem of these targets on a dictionary."""
-    return GaussianProblem(
+    problem = GaussianProblem(
         dictionary.design,
         t,
         task.weights,
@@ -175,6 +175,8 @@ def _pose(
         landmarks=dictionary.landmarks,
         places=dictionary.places,
     )
+    problem.rowwise = dictionary.rowwise
+    return problem
 
 
 def _solve(

@@ -25,6 +25,7 @@ from sparsebayes.estimators.validation import (
     LIKELIHOODS,
     STORAGES,
     check_compression,
+    check_forgetting,
     check_magnitude,
     check_noise,
     check_positive,
@@ -94,12 +95,19 @@ class ChunkedRegression(DictionaryInputs):
 
     @available_if(lambda self: _available(self.basis))
     @interrupts_afterwards
-    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Add rows to those of earlier calls, and fit all of them.
+    def partial_fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, forgetting: float = 1.0
+    ) -> Self:
+        r"""Add rows to those of earlier calls, and fit all of them.
 
         Only inner products are kept, yet after any number of calls the model is that of one ``fit`` on all rows.  The
         dictionary must be fixed: columns of X, polynomials, kernels with given centres (a number of centres is chosen
         among the first rows).  A fit on arrays begins anew.
+
+        Where data drift, every row may make those before it count less: with ``forgetting`` :math:`\lambda` the row
+        that came k rows before the last weighs :math:`\lambda^k`, however the rows are cut into calls, and the model
+        is that of one ``fit`` with these weights.  All rows together then weigh at most :math:`1/(1-\lambda)`, which
+        is the number of observations that the evidence sees: 0.999 remembers about the last thousand rows.
 
         Parameters
         ----------
@@ -109,12 +117,16 @@ class ChunkedRegression(DictionaryInputs):
             Their targets.
         sample_weight : array-like of shape (n_samples,), optional
             Their weights.
+        forgetting : float
+            What every one of these rows multiplies the weights of all rows before it by, above 0 and at most 1 (which
+            forgets nothing).
         """
+        check_forgetting(forgetting)
         if "_reduction" not in vars(self):
             self._forget()
         self._check_settings()
         with one_thread(), self._watch() as progress:
-            self._read(Chunk(X, y, sample_weight), None)
+            self._read(Chunk(X, y, sample_weight), None, forgetting)
             self._learn(progress)
         return self
 
@@ -186,7 +198,7 @@ class ChunkedRegression(DictionaryInputs):
             self._single = np.ndim(y) == 1
         return X, matrix
 
-    def _read(self, chunk: Chunk, sample: Any) -> None:
+    def _read(self, chunk: Chunk, sample: Any, forgetting: float = 1.0) -> None:
         """Add the rows of one chunk to the statistics; the first one also fixes the functions."""
         first = "_reduction" not in vars(self)
         X, matrix = self._checked(chunk, first)
@@ -200,9 +212,10 @@ class ChunkedRegression(DictionaryInputs):
             self._begin(X, matrix, 0)
         if matrix.shape[1] != len(self._reduction.shift):
             raise ValueError(f"y has {matrix.shape[1]} targets; the rows before had {len(self._reduction.shift)}")
+        self._reduction = self._reduction.aged(forgetting ** len(X))
         if chunk.weight is not None and not np.any(np.asarray(chunk.weight)):
             return
-        weights = check_weights(chunk.weight, len(X))
+        weights = check_weights(chunk.weight, len(X)) * forgetting ** np.arange(len(X) - 1.0, -1.0, -1.0)
         if self._reduction.n_rows == 0:
             self._begin(X, matrix, int(np.flatnonzero(weights)[0]))
         for rows in row_blocks(len(X), self._reduction.block):
