@@ -273,8 +273,11 @@ def test_error_bars_without_rows_work_or_say_what_is_missing(tmp_path, basis):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"device": "cpu"}, "device='cpu': rows that come in chunks"),
-        ({"solver": Sequential(split_merge=True)}, "split_merge: functions cannot be generated"),
+        ({"device": "cpu"}, "device='cpu'.*rows that come in chunks are reduced on the host; use device=None"),
+        (
+            {"solver": Sequential(split_merge=True)},
+            "split_merge: functions are made on the way, and of rows that come in chunks only",
+        ),
         ({"solver": "subset", "basis": RBF(3.0, centres=15)}, "solver='subset' takes the function of the row"),
         ({"support": "generous"}, "support='generous'"),
         ({"storage": "float16"}, "storage='float16'"),

@@ -99,20 +99,6 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         shared=shared,
     )
     groups = [list(range(n_targets))] if targets.shared_support else [[k] for k in range(n_targets)]
-    if (task.solver.candidates is not None or task.solver.split_merge) and len(groups) > 1:
-        raise ValueError(
-            "candidates, split_merge: each target would generate its own functions; use shared_support=True, or one "
-            "target"
-        )
-    if shared and targets.likelihood in ROBUST:
-        raise ValueError(
-            f"likelihood={targets.likelihood!r} weighs the rows of each target by itself: use shared_support=False"
-        )
-    if task.gamma is not None and targets.likelihood in ROBUST:
-        raise ValueError(
-            f"gamma={task.gamma!r}: the kernel is learned with likelihood='gaussian' or 'poisson' only; fit again with "
-            f"likelihood={targets.likelihood!r} and the kernel_ that was learned"
-        )
     problems: list[_Group] = []
     for group in groups:
         part = scale.part(group)
@@ -135,11 +121,6 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
 
 def _fit_kernel(task: Task, dictionary: Dictionary, groups: list[_Group]) -> RegressionFit:
     """Learn the parameters of the kernel, which independent targets share, with the rest."""
-    if task.solver.candidates is not None or task.solver.split_merge:
-        raise ValueError(
-            f"candidates, split_merge: functions cannot be generated while gamma={task.gamma!r} changes them; "
-            "fit again with the kernel_ that was learned"
-        )
 
     def make(current: Dictionary) -> list[GaussianProblem]:
         eligible = current.eligible
@@ -190,7 +171,7 @@ def _solve(
 ) -> Solved:
     """Run the solver on one problem; the dictionary comes back with the functions generated on the way."""
     generate, t = task.solver.candidates, group.t
-    growing = generate is not None or task.solver.split_merge
+    growing = task.solver.makes_functions
     current = dictionary
 
     def grow(kept: list[int], rng: np.random.Generator) -> GaussianProblem:
@@ -208,8 +189,6 @@ def _solve(
     if robust is None:
         result = run_guarded(problem, task.solver, settings, task.generator())
         return Solved(current, result, group.scale)
-    if growing:
-        raise ValueError("candidates, split_merge: functions are generated with likelihood='gaussian' only")
     found = run_robust(problem, robust, task.solver, settings, task.generator())
     shift = found.bound - found.result.active.objective()
     certificate = found.result.certificate

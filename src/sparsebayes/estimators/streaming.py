@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from sparsebayes.basis import Basis, Bias, Functions, Linear, Polynomial
+from sparsebayes.basis import Basis, Functions
 from sparsebayes.basis.kernels import Kernel
 from sparsebayes.chunks import Chunk, as_chunks, sample_rows
 from sparsebayes.design import Reduction
@@ -20,6 +20,7 @@ from sparsebayes.estimators.progress import Progress
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
 from sparsebayes.estimators.rows import row_blocks
 from sparsebayes.estimators.sources import DictionaryInputs
+from sparsebayes.estimators.storages import CHUNKS, asks_of_regression, check_regressor, fixed
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import (
     LIKELIHOODS,
@@ -35,7 +36,7 @@ from sparsebayes.estimators.validation import (
     choose,
     resolve_solver,
 )
-from sparsebayes.inference import Solver, SubsetSelection
+from sparsebayes.inference import Solver
 from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.inference.support import SUPPORTS
 from sparsebayes.threads import one_thread
@@ -77,7 +78,10 @@ class ChunkedRegression(DictionaryInputs):
         """
         chunks = as_chunks(X, y, sample_weight)
         mapped = isinstance(X, np.memmap)
-        if chunks is None or (mapped and (self._asks_for_rows() or not self._pays(X.shape))):
+        if chunks is None:
+            return False
+        # A file has its rows: where a setting asks for them they are taken.
+        if mapped and not (CHUNKS.gives(asks_of_regression(self, resolve_solver(self.solver))) and self._pays(X.shape)):
             return False
         if not mapped:
             _check_fixed(self.basis, chunks.again)
@@ -130,14 +134,6 @@ class ChunkedRegression(DictionaryInputs):
             self._learn(progress)
         return self
 
-    def _asks_for_rows(self) -> bool:
-        """Whether a setting needs more of the rows than their inner products; a file has them."""
-        return (
-            self.likelihood != "gaussian"
-            or self.device is not None
-            or self._needing_rows(resolve_solver(self.solver)) is not None
-        )
-
     def _check_settings(self) -> Solver:
         """Every setting checked before a row is read: what inner products cannot give is refused by name.
 
@@ -153,34 +149,12 @@ class ChunkedRegression(DictionaryInputs):
         check_positive("max_iter", self.max_iter, integer=True)
         solver = resolve_solver(self.solver, self.effort)
         solver.check()
-        if self.likelihood != "gaussian":
-            raise ValueError(
-                f"likelihood={self.likelihood!r} weighs every row by itself, and of rows that come in chunks only "
-                "inner products are kept; use likelihood='gaussian', or pass all rows as one array or file"
-            )
-        if self.device is not None:
-            raise ValueError(
-                f"device={self.device!r}: rows that come in chunks are reduced on the host; use device=None, or pass "
-                "all rows as one array"
-            )
-        wrong = self._needing_rows(solver)
-        if wrong is not None:
-            raise ValueError(f"{wrong}; use solver='sequential', or pass all rows as one array")
+        check_regressor(self, solver, CHUNKS)
         return solver
-
-    def _needing_rows(self, solver: Solver) -> str | None:
-        """What of a solver needs rows that are not kept; None where nothing does."""
-        if solver.candidates is not None:
-            return "candidates: functions cannot be generated where the rows are not kept"
-        if solver.split_merge:
-            return "split_merge: functions cannot be generated where the rows are not kept"
-        if isinstance(solver, SubsetSelection) and not _fixed(self.basis):
-            return "solver='subset' takes the function of the row with the largest residual, and rows are not kept"
-        return None
 
     def _pays(self, shape: tuple[int, ...]) -> bool:
         """Whether the inner products of the functions are far fewer than their values on all rows."""
-        if len(shape) != 2 or (self.basis is not None and not (_fixed(self.basis) or _chooses(self.basis))):
+        if len(shape) != 2 or (self.basis is not None and not (fixed(self.basis) or _chooses(self.basis))):
             return False
         count = shape[1] if self.basis is None else _count(self.basis, shape[1])
         return count <= min(_MOST_FUNCTIONS, shape[0])
@@ -281,20 +255,11 @@ def _terms(basis: Basis | None) -> tuple[Basis, ...]:
     return () if basis is None else basis._terms()
 
 
-def _fixed(basis: Basis | None) -> bool:
-    """Whether the functions depend on no row."""
-    return all(
-        isinstance(term, Bias | Linear | Polynomial)
-        or (isinstance(term, Kernel) and term.centres is not None and not isinstance(term.centres, Integral))
-        for term in _terms(basis)
-    )
-
-
 def _chooses(basis: Basis | None) -> bool:
     """Whether a number of centres is to be chosen among the rows, and nothing else depends on them."""
     chosen = [isinstance(term, Kernel) and isinstance(term.centres, Integral) for term in _terms(basis)]
     others = [term for term, is_chosen in zip(_terms(basis), chosen, strict=True) if not is_chosen]
-    return any(chosen) and all(_fixed(term) for term in others)
+    return any(chosen) and all(fixed(term) for term in others)
 
 
 def _count(basis: Basis, n_features: int) -> int:
@@ -310,7 +275,7 @@ def _count(basis: Basis, n_features: int) -> int:
 
 def _need_fixed(basis: Basis | None) -> str | None:
     """What is wrong with functions that depend on all rows; None where they do not."""
-    if _fixed(basis) or _chooses(basis):
+    if fixed(basis) or _chooses(basis):
         return None
     return (
         f"basis={basis!r}: rows that are read in chunks need functions that do not depend on all of them; give "
