@@ -147,6 +147,7 @@ class Inputs(Described, Portable, ABC):
             partial=solver.working_sets and not task.whole,
             single=choose("storage", self.storage, STORAGES) == "float32",
             weights=weights,
+            thin=self._gaussian_rows and solver.in_batches and solver.working_sets and not task.whole,
         )
         return task, dictionary, y, rows
 
@@ -166,6 +167,11 @@ class Inputs(Described, Portable, ABC):
         if solver.candidates is not None:
             raise ValueError("checkpoint: functions that candidates generates are not kept; use one or the other")
         return CheckpointFile.open(self.checkpoint, fingerprint(self, *map(to_host, data)))
+
+    @property
+    def _gaussian_rows(self) -> bool:
+        """Whether all rows have the same Gaussian noise."""
+        return False
 
     @property
     def _learned_gamma(self) -> str | None:

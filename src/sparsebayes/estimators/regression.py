@@ -157,6 +157,16 @@ def _pose(
         places=dictionary.places,
     )
     problem.rowwise = dictionary.rowwise
+    if dictionary.sample is not None:
+        rows = dictionary.sample.rows
+        problem.sample = GaussianProblem(
+            dictionary.sample.design,
+            t[rows],
+            task.weights[rows],
+            eligible,
+            problem.bias,
+            inclusion_cost=problem.inclusion_cost,
+        )
     return problem
 
 
@@ -209,7 +219,10 @@ def collect(task: Task, solved: list[Solved]) -> RegressionFit:
         targets=[fit for one in solved for fit in _target_fits(one, kept)],
         log_evidence=sum(one.result.certificate.log_evidence + one.scale.evidence_shift(n) for one in solved),
         statuses=[one.result.status for one in solved],
-        certificates=[one.scale.restore_certificate(one.result.certificate, n) for one in solved],
+        certificates=[
+            replace(one.scale.restore_certificate(one.result.certificate, n), left_aside=one.dictionary.left_aside)
+            for one in solved
+        ],
         histories=[one.scale.restore_history(one.result.history, n) for one in solved],
         n_iter=[one.result.n_iter for one in solved],
         rule=task.rule(dictionary.eligible, len(solved[0].scale.scale)),

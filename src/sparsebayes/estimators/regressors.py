@@ -83,6 +83,10 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         progress.conclude(self.certificate_, self.relevance_)
         return self
 
+    @property
+    def _gaussian_rows(self) -> bool:
+        return self.likelihood == "gaussian"
+
     def _fit_cluster(self, X: Any, y: Any) -> Self:
         """Fit data in partitions: a few passes of exact sums, and the search on this side."""
         with self._watch() as progress:

@@ -44,6 +44,8 @@ def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProbl
     """The problem to search in: the given one where it is small, else a working set of it."""
     if not isinstance(problem, GaussianProblem | LaplaceProblem):
         return problem
+    if isinstance(problem, GaussianProblem) and problem.sample is not None:  # its candidates were chosen already
+        return problem
     if problem.stand_in is not None:
         small = problem.compressed() if isinstance(problem, GaussianProblem) else problem
         return small.restrict(_with_bias(problem.stand_in.landmarks, small.bias))
