@@ -216,15 +216,23 @@ class _Run:
         """What a search on a part of the rows finds, settled on all of them; its moves are shown, and not kept."""
         if data.problem.sample is None:
             raise TypeError("the problem has no part of its rows")
+        latest: GaussianModel | None = None
 
         def show(before: GaussianModel, after: GaussianModel) -> None:
+            nonlocal latest
+            latest = after
             if self.settings.observe is not None:
                 self.settings.observe(self._summary(-1, before, after))
             if self.stop():
                 raise _Stopped(Status.INTERRUPTED, self.best.number)
 
         part = Gram(data.problem.sample)
-        found = carried(search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=show), data, tol)
+        try:
+            found = carried(search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=show), data, tol)
+        except _Stopped:
+            if latest is not None:
+                self.best = self._exact(replace(self.best, model=carried(latest, data, tol)))
+            raise
         if found.size:
             self._noting(self.best)(GaussianModel.empty(data, found.beta, found.learn_noise), found)
         return found
