@@ -22,6 +22,7 @@ import numpy as np
 
 from sparsebayes import RVR
 from sparsebayes.datasets import load
+from sparsebayes.estimators.summary import listed
 
 # Tables, by their names in ``sparsebayes.datasets``, and the training rows of each.
 TABLES = {
@@ -82,8 +83,8 @@ def measure(table: str, rows: int, seed: int = 0) -> Fit:
         memory,
         error,
         len(model.relevance_),
-        model.status_.name,
-        model.certificate_.left_aside,
+        listed(model.status_)[0].name,
+        listed(model.certificate_)[0].left_aside,
     )
 
 
