@@ -95,6 +95,17 @@ class Gram:
         self._learn(functions)
         return self._rows[np.ix_(self._slot[functions], functions)]
 
+    def between(self, functions: Index) -> Array:
+        """Inner products of functions with one another, most of which may never be asked for again, (k, k).
+
+        Where there are far more rows than functions a pass over all of them costs hardly more for many functions than
+        for a few: then their rows of G are computed at once, and those that enter are known already.
+        """
+        if self.problem.sample is not None:
+            return self.among(functions)
+        columns = self.columns(functions)
+        return columns.T @ columns
+
     def _learn(self, functions: Index) -> None:
         """Compute the rows that are not known yet."""
         fresh = functions[self._slot[functions] < 0]
@@ -288,8 +299,8 @@ class GaussianModel:
 
     def overlaps(self, functions: Index) -> Array:
         """Cosines of functions outside the model, as far as the model does not explain them."""
-        columns, explained = self.data.columns(functions), self._explained[:, functions]
-        left = self.beta * (columns.T @ columns) - self.beta**2 * (explained.T @ explained)
+        explained = self._explained[:, functions]
+        left = self.beta * self.data.between(functions) - self.beta**2 * (explained.T @ explained)
         root = np.sqrt(np.maximum(self._outside[0][functions], _RESOLVED * self.beta))
         return np.abs(left) / root / root[:, None]
 
