@@ -193,9 +193,10 @@ def check_classes(estimator: Any, solver: Solver, n_classes: int) -> None:
 
 def targets_of(y: Any) -> int:
     """Number of targets, by the shape alone."""
-    shape = getattr(y, "shape", None)
-    if shape is None:
-        shape = np.shape(y) if isinstance(y, list | tuple) else ()
+    try:
+        shape = np.shape(y) if isinstance(y, list | tuple) else getattr(y, "shape", ())
+    except ValueError:  # rows of several lengths: what is wrong with them is said elsewhere
+        return 1
     return int(shape[1]) if len(shape) == 2 else 1
 
 
