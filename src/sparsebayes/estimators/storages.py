@@ -46,10 +46,11 @@ class Storage:
     instead: str = "pass NumPy arrays"
 
     def refuse(self, asks: Iterable[Ask]) -> None:
-        """Raise where something is asked that this storage cannot give."""
+        """Raise where something is asked that this storage cannot give; X is of the wrong type where functions are."""
         for ask in asks:
             if ask.need in self.lacks:
-                raise ValueError(
+                kind = TypeError if ask.need in (Need.CENTRES, Need.FUNCTIONS) else ValueError
+                raise kind(
                     f"{ask.said} {ask.why or ask.need.value}, and {self.lacks[ask.need]}; "
                     f"{ask.otherwise}, or {self.instead}"
                 )
