@@ -64,75 +64,82 @@ class Case:
         return {"none": None, "some": weights, "zero": np.where(np.arange(N) % 5 == 0, 0.0, weights)}[self.weights]
 
 
-def cases():
-    X, _ = data()
+def case(kind, targets, name, settings, weights="none"):
+    return Case(kind, targets, settings, weights, f"{kind.__name__}-{name}-{targets}")
+
+
+def bases():
     # Kernels that hardly overlap: backfitting ends where its cycles change little, and between functions that are
     # nearly parallel rounding decides where that is.
-    centres = {"basis": RBF(1.5, centres=X[:8])}
-    regressors = {"columns": {}, "centres": centres}
+    return {"columns": {}, "centres": {"basis": RBF(1.5, centres=data()[0][:8])}}
+
+
+def cases_of(solver):
+    """Every likelihood with a solver; other than Gaussian ones of kernels for two solvers only, which take long."""
     found = []
+    for name, basis in bases().items():
+        usual = name == "columns" or solver in ("sequential", "mackay")
+        for likelihood in ("gaussian", "student-t", "poisson") if usual else ("gaussian",):
+            settings = {**basis, "solver": solver, "likelihood": likelihood}
+            found.append(case(SparseBayesRegressor, likelihood, f"{name}-{solver}", settings))
+        for classes in ("two", "three") if usual else ():
+            found.append(case(SparseBayesClassifier, classes, f"{name}-{solver}", {**basis, "solver": solver}))
+    return found if solver == "backfitting" else [*found, case(RVR, "gaussian", solver, KERNEL | {"solver": solver})]
 
-    def add(kind, targets, name, settings, weights="none"):
-        found.append(Case(kind, targets, settings, weights, f"{kind.__name__}-{name}-{targets}"))
 
-    for solver in SOLVERS:
-        for likelihood in ("gaussian", "student-t", "poisson"):
-            for name, basis in regressors.items():
-                settings = {**basis, "solver": solver, "likelihood": likelihood}
-                if name == "columns" or likelihood == "gaussian" or solver in ("sequential", "mackay"):
-                    add(SparseBayesRegressor, likelihood, f"{name}-{solver}", settings)
-        for classes in ("two", "three"):
-            for name, basis in regressors.items():
-                if name == "columns" or solver in ("sequential", "mackay"):
-                    add(SparseBayesClassifier, classes, f"{name}-{solver}", {**basis, "solver": solver})
-        if solver != "backfitting":
-            add(RVR, "gaussian", solver, {"gamma": 0.05, "solver": solver})
-    for likelihood in ("outliers", "student-t", "poisson"):
-        add(RVR, likelihood, "sequential", {"gamma": 0.05, "likelihood": likelihood})
-    for classes in ("two", "three"):
-        add(RVC, classes, "sequential", {"gamma": 0.05})
-    options = {
-        "exchange": {"solver": Sequential(exchange="converged")},
-        "always": {"solver": Sequential(exchange="always")},
-        "single": {"solver": Sequential(batch=1)},
-        "split": {"solver": Sequential(split_merge=True)},
-        "candidates": {"solver": Sequential(candidates=_shifted, rounds=1)},
-        "conservative": {"support": "conservative"},
-        "restarts": {"n_restarts": 1, "random_state": 0},
-        "checkpoint": {"checkpoint": "matrix.json"},
-        "device": {"device": "cpu"},
-        "no intercept": {"fit_intercept": False},
-        "uncompressed": {"compression": False},
-        "fast": {"effort": "fast"},
-    }
-    kinds = {
-        RVR: ("gaussian", {"gamma": 0.05}),
-        SparseBayesRegressor: ("gaussian", {}),
-        RVC: ("two", {"gamma": 0.05}),
-        SparseBayesClassifier: ("two", {}),
-    }
-    for kind, (targets, basis) in kinds.items():
-        for name, settings in options.items():
-            if targets == "gaussian" or name not in ("single", "uncompressed", "fast"):
-                add(kind, targets, name, {**basis, **settings})
-        for weights in ("some", "zero"):
-            add(kind, targets, f"weights {weights}", basis, weights)
-    add(SparseBayesRegressor, "gaussian", "centres-split", {**centres, "solver": Sequential(split_merge=True)})
-    add(SparseBayesRegressor, "gaussian", "noise", {"noise_variance": 0.01})
-    add(SparseBayesClassifier, "three", "ovr", {"multi_class": "ovr"})
-    add(SparseBayesClassifier, "three", "ovr-variational", {"multi_class": "ovr", "solver": "variational"})
-    add(SparseBayesClassifier, "two", "class_weight", {"class_weight": {0: 2.0, 1: 1.0}})
-    add(RVR, "gaussian", "evidence", {"gamma": "evidence"})
-    add(RVC, "two", "evidence", {"gamma": "evidence"})
-    add(RVR, "student-t", "evidence", {"gamma": "evidence", "likelihood": "student-t"})
+def options_of(kind):
+    """Every option of an estimator."""
+    targets = "gaussian" if kind in (RVR, SparseBayesRegressor) else "two"
+    basis = KERNEL if kind in (RVR, RVC) else {}
+    options = OPTIONS | (OF_REGRESSION if targets == "gaussian" else {})
+    found = [case(kind, targets, name, {**basis, **settings}) for name, settings in options.items()]
+    return found + [case(kind, targets, f"weights {weights}", basis, weights) for weights in ("some", "zero")]
+
+
+def others():
+    """What single estimators have."""
+    split = {**bases()["centres"], "solver": Sequential(split_merge=True)}
+    found = [
+        case(RVR, name, "sequential", KERNEL | {"likelihood": name}) for name in ("outliers", "student-t", "poisson")
+    ]
+    found += [case(RVC, classes, "sequential", KERNEL) for classes in ("two", "three")]
     for shared in (False, True):
-        add(SparseBayesRegressor, "targets", f"shared {shared}", {"shared_support": shared})
-        add(RVR, "targets", f"shared {shared}", {"gamma": 0.05, "shared_support": shared})
-    return found
+        found.append(case(SparseBayesRegressor, "targets", f"shared {shared}", {"shared_support": shared}))
+        found.append(case(RVR, "targets", f"shared {shared}", KERNEL | {"shared_support": shared}))
+    return [
+        *found,
+        case(SparseBayesRegressor, "gaussian", "centres-split", split),
+        case(SparseBayesRegressor, "gaussian", "noise", {"noise_variance": 0.01}),
+        case(SparseBayesClassifier, "three", "ovr", {"multi_class": "ovr"}),
+        case(SparseBayesClassifier, "three", "ovr-variational", {"multi_class": "ovr", "solver": "variational"}),
+        case(SparseBayesClassifier, "two", "class_weight", {"class_weight": {0: 2.0, 1: 1.0}}),
+        case(RVR, "gaussian", "evidence", {"gamma": "evidence"}),
+        case(RVC, "two", "evidence", {"gamma": "evidence"}),
+        case(RVR, "student-t", "evidence", {"gamma": "evidence", "likelihood": "student-t"}),
+    ]
 
 
 def _shifted(centres, rng):
     return centres + 0.1
+
+
+KERNEL = {"gamma": 0.05}
+OPTIONS = {
+    "exchange": {"solver": Sequential(exchange="converged")},
+    "always": {"solver": Sequential(exchange="always")},
+    "split": {"solver": Sequential(split_merge=True)},
+    "candidates": {"solver": Sequential(candidates=_shifted, rounds=1)},
+    "conservative": {"support": "conservative"},
+    "restarts": {"n_restarts": 1, "random_state": 0},
+    "checkpoint": {"checkpoint": "matrix.json"},
+    "device": {"device": "cpu"},
+    "no intercept": {"fit_intercept": False},
+}
+OF_REGRESSION = {
+    "single": {"solver": Sequential(batch=1)},
+    "uncompressed": {"compression": False},
+    "fast": {"effort": "fast"},
+}
 
 
 def cut(array):
@@ -203,7 +210,11 @@ STORAGES = {
 }
 # The same program runs behind these as behind others: asked for the plainest fits only.
 ALIKE = {"torch", "parquet", "dask frame", "float32"}
-CASES = cases()
+CASES = [
+    *(made for solver in SOLVERS for made in cases_of(solver)),
+    *(made for kind in (RVR, SparseBayesRegressor, RVC, SparseBayesClassifier) for made in options_of(kind)),
+    *others(),
+]
 
 
 def asked(case, storage):

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from sparsebayes.likelihood import Bernoulli, Categorical, Gaussian, Poisson
+from sparsebayes.likelihood import Bernoulli, Categorical, Poisson
 
 N = 7
 RNG = np.random.default_rng(0)
 WEIGHTS = RNG.uniform(0.5, 3.0, N)
 LIKELIHOODS = {
-    "gaussian": Gaussian(RNG.standard_normal(N), WEIGHTS, 2.5),
     "bernoulli": Bernoulli(RNG.integers(0, 2, N).astype(float), WEIGHTS),
     "poisson": Poisson(RNG.integers(0, 9, N).astype(float), WEIGHTS, 0.7),
     "categorical": Categorical(np.eye(4)[RNG.integers(0, 4, N)], WEIGHTS),

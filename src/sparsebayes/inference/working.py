@@ -17,7 +17,7 @@ from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
-from sparsebayes.inference.problem import GaussianProblem, Index, Problem
+from sparsebayes.inference.problem import GaussianProblem, Index
 from sparsebayes.inference.search.climb import pick_apart
 
 # Entries of a dictionary from which on the search goes on in a working set.
@@ -40,11 +40,18 @@ _WHOLE = 1 << 25
 _SCORED = 1 << 16
 
 
-def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProblem:
-    """The problem to search in: the given one where it is small, else a working set of it."""
+def working_problem(
+    problem: GaussianProblem | LaplaceProblem, *, noise_given: bool
+) -> GaussianProblem | LaplaceProblem:
+    """The problem to search in: the given one where it is small, else a working set of it.
+
+    A compression is exact enough for a noise that is learned through it, not for any that is given.
+    """
     if not isinstance(problem, GaussianProblem | LaplaceProblem):
         return problem
     if isinstance(problem, GaussianProblem) and problem.sample is not None:  # its candidates were chosen already
+        return problem
+    if noise_given and problem.design.shape[0] * problem.design.shape[1] <= _LARGE:
         return problem
     if problem.stand_in is not None:
         small = problem.compressed() if isinstance(problem, GaussianProblem) else problem
