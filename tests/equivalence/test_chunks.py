@@ -6,9 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsebayes import SparseBayesClassifier, SparseBayesRegressor, datasets, load, save
 from sparsebayes.basis import RBF, Bias, Heaviside, Linear, Polynomial
-from sparsebayes.chunks import ArrayChunks, IterableChunks, ParquetChunks, sample_rows
+from sparsebayes.chunks import ArrayChunks, Chunk, IterableChunks, ParquetChunks, sample_rows
 from sparsebayes.design import MappedDesign, Reduction
 from sparsebayes.inference import Sequential
+from sparsebayes.inference.folds import Folds
 from sparsebayes.testing.design import DesignConformance
 
 WEIGHTS = np.array([1.0, 0.0, -2.0, 0.0, 0.5, 0.0])
@@ -272,8 +273,11 @@ def test_error_bars_without_rows_work_or_say_what_is_missing(tmp_path, basis):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"device": "cpu"}, "device='cpu': rows that come in chunks"),
-        ({"solver": Sequential(split_merge=True)}, "split_merge: functions cannot be generated"),
+        ({"device": "cpu"}, "device='cpu'.*rows that come in chunks are reduced on the host; use device=None"),
+        (
+            {"solver": Sequential(split_merge=True)},
+            "split_merge: functions are made on the way, and of rows that come in chunks only",
+        ),
         ({"solver": "subset", "basis": RBF(3.0, centres=15)}, "solver='subset' takes the function of the row"),
         ({"support": "generous"}, "support='generous'"),
         ({"storage": "float16"}, "storage='float16'"),
@@ -293,3 +297,75 @@ def test_every_solver_gives_the_model_of_all_rows(solver):
     here, there = SparseBayesRegressor(solver=solver).fit(X, y), SparseBayesRegressor(solver=solver).fit(cut(X, y))
     assert_array_equal(there.relevance_, here.relevance_)
     assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=1e-7 * y.std())
+
+
+def test_rows_that_stand_for_others_are_not_left_out_as_if_they_were_observations(monkeypatch):
+    X, y, _ = rows(60)
+    asked, possible = [], Folds.possible
+
+    def spied(problem):
+        asked.append(possible(problem))
+        return asked[-1]
+
+    monkeypatch.setattr(Folds, "possible", staticmethod(spied))
+    SparseBayesRegressor().fit(cut(X, y))
+    assert asked
+    assert not any(asked)
+    SparseBayesRegressor().fit(X, y)
+    assert asked[-1]
+
+
+# -- data that drift ---------------------------------------------------------------------------------------------
+
+
+def drifting(n, forgetting, size=90):
+    """Rows whose coefficients switch half way, their chunks, and the weights that forgetting leaves them."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((n, 6))
+    before, after = np.array([2.0, 0, 0, -1.0, 0, 0]), np.array([0, -1.5, 0, 0, 0, 3.0])
+    y = 1.0 + np.where(np.arange(n) < n // 2, X @ before, X @ after) + 0.1 * rng.standard_normal(n)
+    return X, y, cut(X, y, size=size), forgetting ** np.arange(n - 1.0, -1.0, -1.0), after
+
+
+@pytest.mark.parametrize("basis", [None, RBF(3.0, centres=np.random.default_rng(5).standard_normal((20, 6)))])
+@pytest.mark.parametrize("size", [1, 90, 1000])
+def test_forgetting_is_a_weight_for_every_row_by_its_age(basis, size):
+    X, y, chunks, weights, _ = drifting(300, 0.98, size)
+    model = SparseBayesRegressor(basis)
+    for k, part in enumerate(chunks):  # a row at a time too, without a fit for each
+        if size > 1 or k == 0 or k == len(chunks) - 1:
+            model.partial_fit(*part, forgetting=0.98)
+        else:
+            model._read(Chunk(*part), None, 0.98)
+    whole = SparseBayesRegressor(basis).fit(X, y, weights)
+    assert_array_equal(model.relevance_, whole.relevance_)
+    assert_allclose(model.predict(X), whole.predict(X), rtol=0, atol=1e-6 * y.std())
+    assert_allclose(model.noise_variance_, whole.noise_variance_, rtol=1e-6)
+
+
+def test_forgetting_follows_a_switch_of_coefficients():
+    *_, chunks, _, after = drifting(3000, 0.99)
+    keeping, forgetting = SparseBayesRegressor(), SparseBayesRegressor()
+    for part in chunks:
+        keeping.partial_fit(*part)
+        forgetting.partial_fit(*part, forgetting=0.99)
+    assert set(forgetting.relevance_) >= {1, 5}
+    assert_allclose(forgetting.coef_, after, atol=0.05)
+    assert forgetting.noise_variance_ == pytest.approx(0.01, rel=0.4)
+    assert np.max(np.abs(keeping.coef_ - after)) > 0.5
+
+
+def test_weights_and_forgetting_multiply():
+    X, y, _, weights, _ = drifting(300, 0.98)
+    given = np.random.default_rng(1).integers(0, 3, 300).astype(float)
+    model = SparseBayesRegressor()
+    for part in cut(X, y, given, size=90):
+        model.partial_fit(*part, forgetting=0.98)
+    # A row of weight zero is no observation, yet it ages those before it: time goes by rows.
+    same(model, SparseBayesRegressor().fit(X, y, weights * given))
+
+
+@pytest.mark.parametrize("wrong", [0.0, -0.5, 1.01, np.nan, "slow", True, None])
+def test_forgetting_out_of_range_is_refused_before_a_row_is_read(wrong):
+    with pytest.raises(ValueError, match=r"forgetting=.*expected a number above 0 and at most 1"):
+        SparseBayesRegressor().partial_fit(None, None, forgetting=wrong)

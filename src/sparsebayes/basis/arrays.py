@@ -89,7 +89,9 @@ class Place:
 
     def put(self, values: Any, dtype: Any = None) -> Any:
         """A host array, moved here."""
-        array = self.xp.asarray(np.ascontiguousarray(values), dtype=dtype or self.xp.float64, device=self.device)
+        # A copy of what cannot be written to, such as a file: other libraries have no arrays of that kind.
+        values = np.require(values, requirements=("C", "W"))
+        array = self.xp.asarray(values, dtype=dtype or self.xp.float64, device=self.device)
         if dtype is None and array.dtype != self.xp.float64:
             raise ValueError(
                 f"{self}: float64 is not available there; in JAX call jax.config.update('jax_enable_x64', True) first"

@@ -59,6 +59,29 @@ def distinct_rows(X: Floats) -> NDArray[np.bool_]:
     return distinct
 
 
+def scattered_rows(X: Floats, count: int) -> Index:
+    """Choose distinct rows as if at random, yet the same ones whatever the order of the rows.
+
+    Rows are taken in the order of a hash of their entries (the finaliser of SplitMix64, column by column).
+
+    Parameters
+    ----------
+    X : (n, d) ndarray
+        The rows.
+    count : int
+        How many to choose at most; fewer come back where fewer are distinct.
+    """
+    mixed = np.zeros(len(X), dtype=np.uint64)
+    for column in (np.asarray(X, dtype=np.float64) + 0.0).T:  # zero has two signs, and is one number
+        mixed ^= np.ascontiguousarray(column).view(np.uint64)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed ^= mixed >> np.uint64(shift)
+            mixed *= np.uint64(factor)
+        mixed ^= mixed >> np.uint64(31)
+    _, first = np.unique(mixed, return_index=True)
+    return np.sort(first[:count])
+
+
 def farthest_rows(X: Floats, count: int, random_state: Any = None) -> Index:
     """Choose rows that cover ``X``: each the farthest from those before it.
 

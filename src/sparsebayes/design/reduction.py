@@ -67,6 +67,12 @@ class Reduction:
             self, factor=factor, total=self.total + float(np.sum(weights)), n_rows=self.n_rows + len(weights)
         )
 
+    def aged(self, factor: float) -> Reduction:
+        """With the weights of all rows so far multiplied by a factor."""
+        if factor == 1.0:
+            return self
+        return replace(self, factor=np.sqrt(factor) * self.factor, total=factor * self.total)
+
     @property
     def functions(self) -> Floats:
         """The few rows of the functions, (k, M)."""

@@ -48,10 +48,6 @@ def fit_classification(
     task: Task, labels: Index, n_classes: int, dictionary: Dictionary, joint: bool
 ) -> ClassificationFit:
     """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest."""
-    if task.solver.candidates is not None or task.solver.split_merge:
-        raise ValueError(
-            "candidates, split_merge: functions are generated on the way in regression only; use a basis with centres"
-        )
     # The other solvers compute with all functions at once, or with bounds, and do so on the host.
     there = is_elsewhere(task.X) and isinstance(task.solver, Sequential)
     kind = ArrayProblem if there else LaplaceProblem

@@ -15,13 +15,13 @@ from sparsebayes.basis import Basis
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators import cluster_fits
 from sparsebayes.estimators.classification import ClassificationFit, fit_classification
-from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.devices import to_host
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.explained import FittedTo
 from sparsebayes.estimators.inputs import Inputs
 from sparsebayes.estimators.sources import DictionaryInputs, KernelInputs
-from sparsebayes.estimators.validation import check_weights, choose
+from sparsebayes.estimators.storages import DASK, check_classes, check_classifier, storage_of
+from sparsebayes.estimators.validation import check_restarts, check_weights, choose
 from sparsebayes.inference import Solver
 from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.posterior import Term, summarise
@@ -53,8 +53,11 @@ class _Classifier(ClassifierMixin, Inputs):
         """
         self._forget()
         choose("multi_class", self.multi_class, _MULTI_CLASS)
-        if is_dask(X):
-            return self._fit_cluster(X, y, sample_weight)
+        solver, storage = self._checked_solver(), storage_of(X, y)
+        check_restarts(self.n_restarts)
+        check_classifier(self, solver, storage, sample_weight)
+        if storage is DASK:
+            return self._fit_cluster(X, y)
         X, y = self._check_training(X, y)
         if not is_elsewhere(X):
             check_classification_targets(y)
@@ -66,6 +69,7 @@ class _Classifier(ClassifierMixin, Inputs):
         if not np.all(np.isfinite(by_class) & (by_class >= 0.0)):
             raise ValueError(f"class_weight={self.class_weight!r}: expected finite weights of at least 0")
         self.classes_, labels = _encode(y, weights * by_class)
+        check_classes(self, solver, len(self.classes_))
         if is_elsewhere(X):  # many rows: their few classes are checked in their place
             check_classification_targets(self.classes_)
         with one_thread(), self._watch() as progress:
@@ -78,12 +82,10 @@ class _Classifier(ClassifierMixin, Inputs):
         progress.conclude(self.certificate_, self.relevance_)
         return self
 
-    def _fit_cluster(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fit_cluster(self, X: Any, y: Any) -> Self:
         """Fit data in partitions: one pass of exact sums for every Newton step."""
-        if self.class_weight is not None:
-            raise ValueError(f"class_weight={self.class_weight!r}: rows of Dask collections have no weights; use None")
         with self._watch() as progress:
-            cluster, task, dictionary = self._gather(X, y, sample_weight, progress, numeric=False)
+            cluster, task, dictionary = self._gather(X, y, progress, numeric=False)
             self.classes_ = cluster_fits.find_classes(cluster)
             joint = self.multi_class == "softmax"
             fit = cluster_fits.fit_classification(cluster, task, dictionary, self.classes_, joint)

@@ -26,7 +26,6 @@ from sparsebayes.estimators.regression import Targets
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_largest
-from sparsebayes.inference import SOLVERS, Sequential, Solver, SubsetSelection
 from sparsebayes.inference.partitions import (
     Count,
     Counted,
@@ -95,34 +94,6 @@ def _eligible(functions: Functions, fit_intercept: bool, columns: Array | None) 
     if columns is None:
         return np.ones(len(functions) + fit_intercept, dtype=bool)
     return representatives(DenseDesign(columns)) == np.arange(columns.shape[1])
-
-
-def check_solver(solver: Solver, *, classes: bool) -> None:
-    """Refuse, before anything is computed, what cannot be done with sums over the rows."""
-    if solver.candidates is not None or solver.split_merge:
-        raise ValueError(
-            "candidates, split_merge: functions are not generated on the way on a cluster; use a basis with centres, "
-            "or pass NumPy arrays"
-        )
-    if classes and not isinstance(solver, Sequential):
-        raise ValueError(
-            f"solver={_name(solver)!r}: Dask collections of classes are fitted by 'sequential' only, the others need "
-            "all rows at every step; use solver='sequential', or pass NumPy arrays"
-        )
-    if classes and isinstance(solver, Sequential) and solver.exchange != "never":
-        raise ValueError(
-            f"exchange={solver.exchange!r}: exchanges of functions compare their columns, and rows of Dask collections "
-            "do not travel; use Sequential(exchange='never'), or pass NumPy arrays"
-        )
-    if isinstance(solver, SubsetSelection):
-        raise ValueError(
-            "solver='subset' takes the function of the row with the largest residual, and rows of Dask collections do "
-            "not travel; use solver='sequential', or pass NumPy arrays"
-        )
-
-
-def _name(solver: Solver) -> str:
-    return next((name for name, kind in SOLVERS.items() if type(solver) is kind), type(solver).__name__)
 
 
 def fit_regression(
@@ -225,4 +196,4 @@ def fit_classification(
     return classification.collect(task, dictionary, results, rule)
 
 
-__all__ = ["check_solver", "dictionary_on", "find_classes", "fit_classification", "fit_regression"]
+__all__ = ["dictionary_on", "find_classes", "fit_classification", "fit_regression"]

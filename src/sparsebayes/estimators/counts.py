@@ -81,10 +81,6 @@ def _check(task: Task, targets: Targets) -> None:
         raise ValueError("y has entries that are no counts: likelihood='poisson' expects integers of at least 0")
     if targets.noise_variance is not None:
         raise ValueError("noise_variance: likelihood='poisson' has none; the variance of a count is its rate; use None")
-    if targets.shared_support and y.shape[1] > 1:
-        raise ValueError("shared_support=True is for likelihood='gaussian'; with 'poisson' use False")
-    if task.solver.candidates is not None or task.solver.split_merge:
-        raise ValueError("candidates, split_merge: functions are generated on the way with likelihood='gaussian' only")
 
 
 def _offset(task: Task, counts: Array) -> float:

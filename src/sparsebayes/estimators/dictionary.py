@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
 from sparsebayes.basis.arrays import Place, evaluate_elsewhere, is_elsewhere
+from sparsebayes.basis.distances import scattered_rows
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
 from sparsebayes.basis.places import Places
 from sparsebayes.design import (
@@ -30,6 +31,7 @@ from sparsebayes.design import (
 from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.estimators.devices import bind_and_compress
 from sparsebayes.estimators.refinement import refined
+from sparsebayes.threads import on_all_cores
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -48,6 +50,14 @@ _CLOSE_REMAINDER = 1e-6
 # Functions beyond which all of them are moved at once.  Among fewer, single moves get there sooner (2-D sinc and
 # Ripley's mixture, N = 4,000: in two thirds of the time).
 _DENSE = 12_000
+
+
+# A kernel that does not compress has so many candidates at most, fewer where their values would not be held at once,
+# and not fewer than this.
+_CANDIDATES = 3000
+_FEWEST_CANDIDATES = 1000
+# Rank on so many rows from which on a kernel is said not to compress; on all rows it may be twice that.
+_HIGH_RANK = 750
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,14 @@ class Kept:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """A part of the rows, and the dictionary on them."""
+
+    rows: Index
+    design: Design
+
+
+@dataclass(frozen=True)
 class Dictionary:
     """Candidate functions and their values on the training rows.
 
@@ -109,6 +127,12 @@ class Dictionary:
         Functions that between them nearly span all others, with or without a design that stands in.
     shift : ndarray of shape (n_candidates,), optional
         What is taken off the columns of X, where these are the functions and an intercept stands beside them.
+    rowwise : bool
+        Whether the rows of the design are observations, and not what sums over observations were factored into.
+    sample : Sample, optional
+        The functions on a part of the rows, on which the search begins where there are many.
+    left_aside : int
+        Functions of the basis that are no candidates.
     """
 
     design: Design
@@ -121,6 +145,9 @@ class Dictionary:
     distinct: NDArray[np.bool_] | None = None
     landmarks: Index | None = None
     shift: Array | None = None
+    rowwise: bool = True
+    sample: Sample | None = None
+    left_aside: int = 0
 
     @classmethod
     def of_reduction(
@@ -150,6 +177,7 @@ class Dictionary:
             distinct=rows.distinct(),
             landmarks=landmarks,
             shift=shift,
+            rowwise=False,
         )
 
     @classmethod
@@ -166,6 +194,7 @@ class Dictionary:
         partial: bool = True,
         single: bool = False,
         weights: Array | None = None,
+        thin: bool = False,
     ) -> Dictionary:
         """Bind the basis to the training rows, take some of its functions or all, and add the intercept.
 
@@ -194,6 +223,8 @@ class Dictionary:
             Hold the values of the functions in single precision.
         weights : ndarray of shape (n_samples,), optional
             Of the rows, in the means of the columns; all one by default.
+        thin : bool
+            Whether a part of the functions may be all the candidates, where there are many that do not compress.
         """
         if basis is None and fit_intercept:
             return cls._of_columns(X, np.ones(X.shape[0]) if weights is None else weights, single)
@@ -202,7 +233,33 @@ class Dictionary:
         functions = None if basis is None else basis.bind(X, random_state=random_state)
         if functions is not None and candidates is not None:
             functions = functions.restrict(candidates)
-        return cls._of(X, functions, basis, fit_intercept, by_row, compress, partial, single)
+        closest = None
+        if thin and compress and not single and functions is not None:
+            few, closest = _few(functions, X)
+            if few is not None:
+                return cls._thinned(X, few, len(functions) - len(few), basis, fit_intercept, by_row)
+        return cls._of(X, functions, basis, fit_intercept, by_row, compress, partial, single, closest)
+
+    @classmethod
+    def _thinned(
+        cls, X: Array, chosen: Functions, left_aside: int, basis: Basis | None, fit_intercept: bool, by_row: bool
+    ) -> Dictionary:
+        """Some of the functions on all rows, and on the rows on which they are centred."""
+        values = _beside_ones(chosen, X, fit_intercept)
+        m, rows = len(chosen), chosen.rows
+        design = DenseDesign(values)
+        _check_range(design)
+        return cls(
+            design,
+            chosen,
+            basis,
+            m,
+            m if fit_intercept else None,
+            by_row=by_row,
+            distinct=np.ones(m + fit_intercept, dtype=bool),
+            sample=Sample(rows, DenseDesign(values[rows])),
+            left_aside=left_aside,
+        )
 
     @classmethod
     def _of_columns(cls, X: Any, weights: Array, single: bool) -> Dictionary:
@@ -226,9 +283,11 @@ class Dictionary:
         compress: bool,
         partial: bool,
         single: bool = False,
+        closest: CompressedDesign | None = None,
     ) -> Dictionary:
         # Without compression the search goes the same way, on all rows: it begins among the same functions.
-        closest = None if functions is None or not partial else _compress(functions, X, compress)
+        if closest is None and functions is not None and partial:
+            closest = _compress(functions, X, compress)
         landmarks, stand_in = None if closest is None else closest.landmarks, closest if compress else None
         if functions is not None and stand_in is not None:
             design = LazyDesign(functions, X)
@@ -413,6 +472,35 @@ def _evaluate(functions: Functions, X: Array, single: bool = False) -> Design:
     for start in range(0, n, step):
         values[start : start + step] = functions.evaluate(X[start : start + step])
     return DenseDesign(values)
+
+
+def _few(functions: Functions, X: Array) -> tuple[Functions | None, CompressedDesign | None]:
+    """Candidates where a kernel has a function on each of many rows and does not compress, or else its compression."""
+    n, m = len(X), len(functions)
+    if not isinstance(functions, KernelFunctions) or m <= _CANDIDATES or np.any(functions.rows < 0):
+        return None, None
+    few = functions.restrict(
+        scattered_rows(functions.centres, max(_FEWEST_CANDIDATES, min(_CANDIDATES, _DENSE_BYTES // (8 * n))))
+    )
+    if functions.compressible and compress_kernel(few, few.centres, _tolerance(n), _HIGH_RANK) is not None:
+        closest = compress_kernel(functions, X, _tolerance(n), 2 * _HIGH_RANK)
+        if closest is not None:
+            return None, closest
+    return few, None
+
+
+def _beside_ones(functions: Functions, X: Array, ones: bool) -> Array:
+    """Values of the functions, made a block of rows at a time, and a column of ones beside them where wanted."""
+    n, m = len(X), len(functions)
+    values = np.ones((n, m + ones))
+    step = max(1, BLOCK_BYTES // (8 * m))
+    blocks = [slice(start, start + step) for start in range(0, n, step)]
+
+    def fill(rows: slice) -> None:
+        values[rows, :m] = functions.evaluate(X[rows])
+
+    on_all_cores(fill, blocks)
+    return values
 
 
 def _compress(functions: Functions, X: Array, compress: bool) -> CompressedDesign | None:

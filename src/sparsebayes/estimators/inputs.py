@@ -14,7 +14,7 @@ from sparsebayes.basis import Basis, Functions, Linear
 from sparsebayes.basis.arrays import Place, is_elsewhere
 from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
 from sparsebayes.estimators.cluster import Cluster, bind_on_cluster, column_means, is_dask, predict_blocks
-from sparsebayes.estimators.cluster_fits import check_solver, dictionary_on
+from sparsebayes.estimators.cluster_fits import dictionary_on
 from sparsebayes.estimators.devices import check_arrays, map_elsewhere, to_host
 from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept
 from sparsebayes.estimators.explained import Explained
@@ -116,17 +116,12 @@ class Inputs(Described, Explained, Portable, ABC):
         check_positive("max_iter", self.max_iter, integer=True)
         choose("support", self.support, SUPPORTS)
         check_restarts(self.n_restarts)
-        solver = resolve_solver(self.solver, self.effort)
-        solver.check()
+        solver = self._checked_solver()
         given = check_weights(to_host(sample_weight), X.shape[0])
         weights = given if row_weight is None else given * row_weight
         rows = np.flatnonzero(weights > 0)
         if len(rows) < len(weights):
             X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
-        if is_elsewhere(X) and self._learned_gamma is not None:
-            raise ValueError(
-                f"gamma={self._learned_gamma!r}: the kernel is learned on the host only; pass NumPy arrays"
-            )
         task = Task(
             X,
             weights,
@@ -153,8 +148,15 @@ class Inputs(Described, Explained, Portable, ABC):
             partial=solver.working_sets and not task.whole,
             single=choose("storage", self.storage, STORAGES) == "float32",
             weights=weights,
+            thin=self._gaussian_rows and solver.in_batches and solver.working_sets and not task.whole,
         )
         return task, dictionary, y, rows
+
+    def _checked_solver(self) -> Solver:
+        """The solver, its settings checked."""
+        solver = resolve_solver(self.solver, self.effort)
+        solver.check()
+        return solver
 
     def _watch(self) -> Progress:
         """Progress of a fit."""
@@ -166,6 +168,11 @@ class Inputs(Described, Explained, Portable, ABC):
         if solver.candidates is not None:
             raise ValueError("checkpoint: functions that candidates generates are not kept; use one or the other")
         return CheckpointFile.open(self.checkpoint, fingerprint(self, *map(to_host, data)))
+
+    @property
+    def _gaussian_rows(self) -> bool:
+        """Whether all rows have the same Gaussian noise."""
+        return False
 
     @property
     def _learned_gamma(self) -> str | None:
@@ -213,26 +220,11 @@ class Inputs(Described, Explained, Portable, ABC):
         self.n_features_in_ = int(X.shape[1])
         return X, y
 
-    def _gather(
-        self, X: Any, y: Any, sample_weight: Any, progress: Progress, *, numeric: bool
-    ) -> tuple[Cluster, Task, Dictionary]:
+    def _gather(self, X: Any, y: Any, progress: Progress, *, numeric: bool) -> tuple[Cluster, Task, Dictionary]:
         """The same as ``_prepare`` for data in partitions."""
-        if sample_weight is not None:
-            raise ValueError("sample_weight: rows of Dask collections have none; repeat rows, or pass NumPy arrays")
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter, integer=True)
-        check_restarts(self.n_restarts)
-        for name, given in (
-            ("gamma", self._learned_gamma),
-            ("n_restarts", self.n_restarts or None),
-            ("checkpoint", self.checkpoint),
-            ("device", self.device),
-        ):
-            if given is not None:
-                raise ValueError(f"{name}={given!r}: not for Dask collections; pass NumPy arrays")
-        solver = resolve_solver(self.solver, self.effort)
-        solver.check()
-        check_solver(solver, classes=not numeric)
+        solver = self._checked_solver()
         choose("support", self.support, SUPPORTS)
         choose("storage", self.storage, STORAGES)
         check_compression(self.compression)

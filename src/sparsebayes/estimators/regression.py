@@ -103,20 +103,6 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         shared=shared,
     )
     groups = [list(range(n_targets))] if targets.shared_support else [[k] for k in range(n_targets)]
-    if (task.solver.candidates is not None or task.solver.split_merge) and len(groups) > 1:
-        raise ValueError(
-            "candidates, split_merge: each target would generate its own functions; use shared_support=True, or one "
-            "target"
-        )
-    if shared and targets.likelihood in ROBUST:
-        raise ValueError(
-            f"likelihood={targets.likelihood!r} weighs the rows of each target by itself: use shared_support=False"
-        )
-    if task.gamma is not None and targets.likelihood in ROBUST:
-        raise ValueError(
-            f"gamma={task.gamma!r}: the kernel is learned with likelihood='gaussian' or 'poisson' only; fit again with "
-            f"likelihood={targets.likelihood!r} and the kernel_ that was learned"
-        )
     problems: list[_Group] = []
     for group in groups:
         part = scale.part(group)
@@ -139,11 +125,6 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
 
 def _fit_kernel(task: Task, dictionary: Dictionary, groups: list[_Group]) -> RegressionFit:
     """Learn the parameters of the kernel, which independent targets share, with the rest."""
-    if task.solver.candidates is not None or task.solver.split_merge:
-        raise ValueError(
-            f"candidates, split_merge: functions cannot be generated while gamma={task.gamma!r} changes them; "
-            "fit again with the kernel_ that was learned"
-        )
 
     if dictionary.n_candidates == len(task.X) > MOST_ROWS and dictionary.basis is not None:
         learned = _learn_on_some(task, dictionary, groups)
@@ -197,7 +178,7 @@ def _pose(
     offered: NDArray[np.bool_] | None = None,
 ) -> GaussianProblem:
     """The problem of these targets on a dictionary."""
-    return GaussianProblem(
+    problem = GaussianProblem(
         dictionary.design,
         t,
         task.weights,
@@ -210,6 +191,18 @@ def _pose(
         landmarks=dictionary.landmarks,
         places=dictionary.places,
     )
+    problem.rowwise = dictionary.rowwise
+    if dictionary.sample is not None:
+        rows = dictionary.sample.rows
+        problem.sample = GaussianProblem(
+            dictionary.sample.design,
+            t[rows],
+            task.weights[rows],
+            eligible,
+            problem.bias,
+            inclusion_cost=problem.inclusion_cost,
+        )
+    return problem
 
 
 def _solve(
@@ -223,7 +216,7 @@ def _solve(
 ) -> Solved:
     """Run the solver on one problem; the dictionary comes back with the functions generated on the way."""
     generate, t = task.solver.candidates, group.t
-    growing = generate is not None or task.solver.split_merge
+    growing = task.solver.makes_functions
     current = dictionary
 
     def grow(kept: list[int], rng: np.random.Generator) -> GaussianProblem:
@@ -241,8 +234,6 @@ def _solve(
     if robust is None:
         result = run_guarded(problem, task.solver, settings, task.generator())
         return Solved(current, result, group.scale)
-    if growing:
-        raise ValueError("candidates, split_merge: functions are generated with likelihood='gaussian' only")
     found = run_robust(problem, robust, task.solver, settings, task.generator())
     shift = found.bound - found.result.active.objective()
     certificate = found.result.certificate
@@ -263,7 +254,10 @@ def collect(task: Task, solved: list[Solved]) -> RegressionFit:
         targets=[fit for one in solved for fit in _target_fits(one, kept)],
         log_evidence=sum(one.result.certificate.log_evidence + one.scale.evidence_shift(n) for one in solved),
         statuses=[one.result.status for one in solved],
-        certificates=[one.scale.restore_certificate(one.result.certificate, n) for one in solved],
+        certificates=[
+            replace(one.scale.restore_certificate(one.result.certificate, n), left_aside=one.dictionary.left_aside)
+            for one in solved
+        ],
         histories=[one.scale.restore_history(one.result.history, n) for one in solved],
         n_iter=[one.result.n_iter for one in solved],
         rule=task.rule(dictionary.eligible, len(solved[0].scale.scale)),

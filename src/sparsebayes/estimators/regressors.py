@@ -13,17 +13,24 @@ from sparsebayes.basis import Basis
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators import cluster_fits
 from sparsebayes.estimators.calibration import LeftOutRows
-from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.explained import FittedTo
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
 from sparsebayes.estimators.sources import KernelInputs
+from sparsebayes.estimators.storages import DASK, check_regressor, storage_of, targets_of
 from sparsebayes.estimators.streaming import ChunkedRegression
 from sparsebayes.estimators.targets import mean_square
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.uncertainty import ErrorBars, localised_kernel
-from sparsebayes.estimators.validation import LIKELIHOODS, check_magnitude, check_noise, check_relative_noise, choose
+from sparsebayes.estimators.validation import (
+    LIKELIHOODS,
+    check_magnitude,
+    check_noise,
+    check_relative_noise,
+    check_restarts,
+    choose,
+)
 from sparsebayes.inference import Solver
 from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.likelihood import OutlierMixture, StudentT
@@ -55,8 +62,11 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         """
         self._forget()
         choose("likelihood", self.likelihood, LIKELIHOODS)
-        if is_dask(X):
-            return self._fit_cluster(X, y, sample_weight)
+        solver, storage = self._checked_solver(), storage_of(X, y)
+        check_restarts(self.n_restarts)
+        check_regressor(self, solver, storage, sample_weight, targets_of(y))
+        if storage is DASK:
+            return self._fit_cluster(X, y)
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True)
         with one_thread(), self._watch() as progress:
             given = np.asarray(y, np.float64)
@@ -76,12 +86,14 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         progress.conclude(self.certificate_, self.relevance_)
         return self
 
-    def _fit_cluster(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    @property
+    def _gaussian_rows(self) -> bool:
+        return self.likelihood == "gaussian"
+
+    def _fit_cluster(self, X: Any, y: Any) -> Self:
         """Fit data in partitions: a few passes of exact sums, and the search on this side."""
-        if self.likelihood != "gaussian":
-            raise ValueError(f"likelihood={self.likelihood!r}: Dask collections are fitted with 'gaussian' only")
         with self._watch() as progress:
-            cluster, task, dictionary = self._gather(X, y, sample_weight, progress, numeric=True)
+            cluster, task, dictionary = self._gather(X, y, progress, numeric=True)
             fit = cluster_fits.fit_regression(cluster, task, dictionary, check_noise(self.noise_variance, 1))
         self._store(fit, single=True)
         self._store_no_rows()

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from sparsebayes.basis import Basis, Bias, Functions, Linear, Polynomial
+from sparsebayes.basis import Basis, Functions
 from sparsebayes.basis.kernels import Kernel
 from sparsebayes.chunks import Chunk, as_chunks, sample_rows
 from sparsebayes.design import Reduction
@@ -20,11 +20,13 @@ from sparsebayes.estimators.progress import Progress
 from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
 from sparsebayes.estimators.rows import row_blocks
 from sparsebayes.estimators.sources import DictionaryInputs
+from sparsebayes.estimators.storages import CHUNKS, asks_of_regression, check_regressor, fixed
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import (
     LIKELIHOODS,
     STORAGES,
     check_compression,
+    check_forgetting,
     check_magnitude,
     check_noise,
     check_positive,
@@ -34,7 +36,7 @@ from sparsebayes.estimators.validation import (
     choose,
     resolve_solver,
 )
-from sparsebayes.inference import Solver, SubsetSelection
+from sparsebayes.inference import Solver
 from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.inference.support import SUPPORTS
 from sparsebayes.threads import one_thread
@@ -76,7 +78,10 @@ class ChunkedRegression(DictionaryInputs):
         """
         chunks = as_chunks(X, y, sample_weight)
         mapped = isinstance(X, np.memmap)
-        if chunks is None or (mapped and (self._asks_for_rows() or not self._pays(X.shape))):
+        if chunks is None:
+            return False
+        # A file has its rows: where a setting asks for them they are taken.
+        if mapped and not (CHUNKS.gives(asks_of_regression(self, resolve_solver(self.solver))) and self._pays(X.shape)):
             return False
         if not mapped:
             _check_fixed(self.basis, chunks.again)
@@ -94,12 +99,19 @@ class ChunkedRegression(DictionaryInputs):
 
     @available_if(lambda self: _available(self.basis))
     @interrupts_afterwards
-    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Add rows to those of earlier calls, and fit all of them.
+    def partial_fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, forgetting: float = 1.0
+    ) -> Self:
+        r"""Add rows to those of earlier calls, and fit all of them.
 
         Only inner products are kept, yet after any number of calls the model is that of one ``fit`` on all rows.  The
         dictionary must be fixed: columns of X, polynomials, kernels with given centres (a number of centres is chosen
         among the first rows).  A fit on arrays begins anew.
+
+        Where data drift, every row may make those before it count less: with ``forgetting`` :math:`\lambda` the row
+        that came k rows before the last weighs :math:`\lambda^k`, however the rows are cut into calls, and the model
+        is that of one ``fit`` with these weights.  All rows together then weigh at most :math:`1/(1-\lambda)`, which
+        is the number of observations that the evidence sees: 0.999 remembers about the last thousand rows.
 
         Parameters
         ----------
@@ -109,22 +121,18 @@ class ChunkedRegression(DictionaryInputs):
             Their targets.
         sample_weight : array-like of shape (n_samples,), optional
             Their weights.
+        forgetting : float
+            What every one of these rows multiplies the weights of all rows before it by, above 0 and at most 1 (which
+            forgets nothing).
         """
+        check_forgetting(forgetting)
         if "_reduction" not in vars(self):
             self._forget()
         self._check_settings()
         with one_thread(), self._watch() as progress:
-            self._read(Chunk(X, y, sample_weight), None)
+            self._read(Chunk(X, y, sample_weight), None, forgetting)
             self._learn(progress)
         return self
-
-    def _asks_for_rows(self) -> bool:
-        """Whether a setting needs more of the rows than their inner products; a file has them."""
-        return (
-            self.likelihood != "gaussian"
-            or self.device is not None
-            or self._needing_rows(resolve_solver(self.solver)) is not None
-        )
 
     def _check_settings(self) -> Solver:
         """Every setting checked before a row is read: what inner products cannot give is refused by name.
@@ -141,34 +149,12 @@ class ChunkedRegression(DictionaryInputs):
         check_positive("max_iter", self.max_iter, integer=True)
         solver = resolve_solver(self.solver, self.effort)
         solver.check()
-        if self.likelihood != "gaussian":
-            raise ValueError(
-                f"likelihood={self.likelihood!r} weighs every row by itself, and of rows that come in chunks only "
-                "inner products are kept; use likelihood='gaussian', or pass all rows as one array or file"
-            )
-        if self.device is not None:
-            raise ValueError(
-                f"device={self.device!r}: rows that come in chunks are reduced on the host; use device=None, or pass "
-                "all rows as one array"
-            )
-        wrong = self._needing_rows(solver)
-        if wrong is not None:
-            raise ValueError(f"{wrong}; use solver='sequential', or pass all rows as one array")
+        check_regressor(self, solver, CHUNKS)
         return solver
-
-    def _needing_rows(self, solver: Solver) -> str | None:
-        """What of a solver needs rows that are not kept; None where nothing does."""
-        if solver.candidates is not None:
-            return "candidates: functions cannot be generated where the rows are not kept"
-        if solver.split_merge:
-            return "split_merge: functions cannot be generated where the rows are not kept"
-        if isinstance(solver, SubsetSelection) and not _fixed(self.basis):
-            return "solver='subset' takes the function of the row with the largest residual, and rows are not kept"
-        return None
 
     def _pays(self, shape: tuple[int, ...]) -> bool:
         """Whether the inner products of the functions are far fewer than their values on all rows."""
-        if len(shape) != 2 or (self.basis is not None and not (_fixed(self.basis) or _chooses(self.basis))):
+        if len(shape) != 2 or (self.basis is not None and not (fixed(self.basis) or _chooses(self.basis))):
             return False
         count = shape[1] if self.basis is None else _count(self.basis, shape[1])
         return count <= min(_MOST_FUNCTIONS, shape[0])
@@ -186,7 +172,7 @@ class ChunkedRegression(DictionaryInputs):
             self._single = np.ndim(y) == 1
         return X, matrix
 
-    def _read(self, chunk: Chunk, sample: Any) -> None:
+    def _read(self, chunk: Chunk, sample: Any, forgetting: float = 1.0) -> None:
         """Add the rows of one chunk to the statistics; the first one also fixes the functions."""
         first = "_reduction" not in vars(self)
         X, matrix = self._checked(chunk, first)
@@ -200,9 +186,10 @@ class ChunkedRegression(DictionaryInputs):
             self._begin(X, matrix, 0)
         if matrix.shape[1] != len(self._reduction.shift):
             raise ValueError(f"y has {matrix.shape[1]} targets; the rows before had {len(self._reduction.shift)}")
+        self._reduction = self._reduction.aged(forgetting ** len(X))
         if chunk.weight is not None and not np.any(np.asarray(chunk.weight)):
             return
-        weights = check_weights(chunk.weight, len(X))
+        weights = check_weights(chunk.weight, len(X)) * forgetting ** np.arange(len(X) - 1.0, -1.0, -1.0)
         if self._reduction.n_rows == 0:
             self._begin(X, matrix, int(np.flatnonzero(weights)[0]))
         for rows in row_blocks(len(X), self._reduction.block):
@@ -268,20 +255,11 @@ def _terms(basis: Basis | None) -> tuple[Basis, ...]:
     return () if basis is None else basis._terms()
 
 
-def _fixed(basis: Basis | None) -> bool:
-    """Whether the functions depend on no row."""
-    return all(
-        isinstance(term, Bias | Linear | Polynomial)
-        or (isinstance(term, Kernel) and term.centres is not None and not isinstance(term.centres, Integral))
-        for term in _terms(basis)
-    )
-
-
 def _chooses(basis: Basis | None) -> bool:
     """Whether a number of centres is to be chosen among the rows, and nothing else depends on them."""
     chosen = [isinstance(term, Kernel) and isinstance(term.centres, Integral) for term in _terms(basis)]
     others = [term for term, is_chosen in zip(_terms(basis), chosen, strict=True) if not is_chosen]
-    return any(chosen) and all(_fixed(term) for term in others)
+    return any(chosen) and all(fixed(term) for term in others)
 
 
 def _count(basis: Basis, n_features: int) -> int:
@@ -297,7 +275,7 @@ def _count(basis: Basis, n_features: int) -> int:
 
 def _need_fixed(basis: Basis | None) -> str | None:
     """What is wrong with functions that depend on all rows; None where they do not."""
-    if _fixed(basis) or _chooses(basis):
+    if fixed(basis) or _chooses(basis):
         return None
     return (
         f"basis={basis!r}: rows that are read in chunks need functions that do not depend on all of them; give "

@@ -148,7 +148,11 @@ def verdict(certificates: list[Certificate]) -> str:
     gain = max(max(c.excluded_gain, c.kept_gain, c.noise_gain) for c in certificates)
     if all(c.converged for c in certificates):
         tol = max(c.tol for c in certificates)
-        return f"No single change of the model raises its evidence by more than {tol:g} nats (checked on the data)."
+        aside = max(c.left_aside for c in certificates)
+        among = f"; {aside} further functions of the dictionary were no candidates" if aside else ""
+        return (
+            f"No single change of the model raises its evidence by more than {tol:g} nats (checked on the data{among})."
+        )
     return f"A single change of the model would still raise its evidence by {gain:.3g} nats."
 
 

@@ -46,6 +46,12 @@ def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
         raise ValueError(f"{name}={value!r}: expected a {what}")
 
 
+def check_forgetting(value: Any) -> None:
+    """Check a factor by which rows make earlier ones count less."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) <= 1.0:
+        raise ValueError(f"forgetting={value!r}: expected a number above 0 and at most 1 (which forgets nothing)")
+
+
 def check_compression(value: Any) -> bool:
     """Whether the dictionary may be compressed."""
     if value is False or (isinstance(value, str) and value == "auto"):

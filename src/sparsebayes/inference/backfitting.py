@@ -27,6 +27,7 @@ from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.jaakkola import bound_constant, bound_curvature, bound_problem, two_classes
 from sparsebayes.inference.laplace import LaplaceProblem
+from sparsebayes.inference.needs import Kind
 from sparsebayes.inference.noise import FLOOR, maximise_noise
 from sparsebayes.inference.solver import Info, Solver, State
 from sparsebayes.inference.status import Status
@@ -105,6 +106,9 @@ class Backfitting(Solver):
         ``callback(record, active)`` after every cycle; returning True stops the fit.  The model that it is shown is
         factored for the purpose.
     """
+
+    takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST, Kind.LOGISTIC})
+    takes_why = "it bounds the logistic of two classes, and has no bound for others"
 
     def __init__(
         self,

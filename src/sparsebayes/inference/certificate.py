@@ -56,6 +56,8 @@ class Certificate:
         Which start won (0: the paper's schedule).
     tol : float
         Tolerance in nats.
+    left_aside : int
+        Functions of the dictionary that were no candidates, of which nothing is said here.
     """
 
     log_evidence: float
@@ -73,6 +75,7 @@ class Certificate:
     start: int
     tol: float
     compression_error: float = 0.0
+    left_aside: int = 0
 
     @property
     def converged(self) -> bool:

@@ -56,6 +56,8 @@ class GaussianProblem:
     ----------
     rowwise : bool
         Whether its rows are observations, and not what sums over observations were factored into.
+    sample : GaussianProblem or None
+        The problem of the same functions on a part of the rows, where there are many: the search begins there.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class GaussianProblem:
         self.members: Index | None = None
         self.unexplained = 0.0
         self.rowwise = True
+        self.sample: GaussianProblem | None = None
         self.n_effective = float(np.sum(weights)) if n_observations is None else n_observations
         self._candidates = eligible
         self._root = np.sqrt(weights)[:, None]
@@ -192,7 +195,9 @@ class GaussianProblem:
 
     def priced(self, inclusion_cost: float) -> GaussianProblem:
         """The same problem with another cost of a function."""
-        return self._variant(self.weights, inclusion_cost, self.n_effective)
+        variant = self._variant(self.weights, inclusion_cost, self.n_effective)
+        variant.sample = None if self.sample is None else self.sample.priced(inclusion_cost)
+        return variant
 
     def weighted(self, weights: Array, n_observations: float) -> GaussianProblem:
         """The same problem with other row weights, which stand for this many observations."""

@@ -19,6 +19,7 @@ from sparsebayes.inference.noise import noise_floor
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.restarts import random_model
 from sparsebayes.inference.search.climb import climb
+from sparsebayes.inference.search.sampled import carried, continued, search_sample
 from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend
 from sparsebayes.inference.settings import Settings
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State
@@ -190,8 +191,11 @@ class _Run:
         data, learn, batch = Gram(state.active.problem), state.learn_noise, self.solver.batch
         fixed = None if learn else state.active.beta
         begun = GaussianModel.weighing(data, state.active.indices, state.active.alpha, state.active.beta, learn)
-        best, acquitted, leader = begun, begun.used, self.best.number
         tol = max(COARSE, self.settings.tol)
+        if data.problem.sample is not None:
+            begun = begun if begun.size else self._from_sample(data, plan, tol, fixed, batch)
+            plan = continued(plan)
+        best, acquitted, leader = begun, begun.used, self.best.number
         while (policy := plan.policy((number := self.completed + 1) - offset, leader - offset)) is not None:
             first = self.completed < 0
             policy = Begun(best) if first and best.size else policy
@@ -207,6 +211,31 @@ class _Run:
         if best is not begun:
             final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
             self.best = self._exact(replace(self.best, model=final))
+
+    def _from_sample(self, data: Gram, plan: Plan, tol: float, fixed: float | None, batch: int) -> GaussianModel:
+        """What a search on a part of the rows finds, settled on all of them; its moves are shown, and not kept."""
+        if data.problem.sample is None:
+            raise TypeError("the problem has no part of its rows")
+        latest: GaussianModel | None = None
+
+        def show(before: GaussianModel, after: GaussianModel) -> None:
+            nonlocal latest
+            latest = after
+            if self.settings.observe is not None:
+                self.settings.observe(self._summary(-1, before, after))
+            if self.stop():
+                raise _Stopped(Status.INTERRUPTED, self.best.number)
+
+        part = Gram(data.problem.sample)
+        try:
+            found = carried(search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=show), data, tol)
+        except _Stopped:
+            if latest is not None:
+                self.best = self._exact(replace(self.best, model=carried(latest, data, tol)))
+            raise
+        if found.size:
+            self._noting(self.best)(GaussianModel.empty(data, found.beta, found.learn_noise), found)
+        return found
 
     def _single_moves(self) -> None:
         """The paper's single moves from nothing, on the exact active set, where that costs little.
@@ -257,22 +286,8 @@ class _Run:
         """What is done after every move of a start."""
 
         def note(before: GaussianModel, after: GaussianModel) -> None:
-            added = _lifted(after.problem, set(after.indices) - set(before.indices))
-            removed = _lifted(after.problem, set(before.indices) - set(after.indices))
-            n_moves = len(added) + len(removed) or after.size
-            start.n_iter += n_moves
-            record = Record(
-                start=start.number,
-                move="add" if added else "sweep",
-                function=added[0] if len(added) == 1 else -1,
-                n_moves=n_moves,
-                evidence=after.evidence(),
-                objective=after.objective,
-                n_active=after.size,
-                noise_variance=1.0 / after.beta,
-                added=added,
-                removed=removed,
-            )
+            record = self._summary(start.number, before, after)
+            start.n_iter += record.n_moves
             try:
                 self._note(record, lambda: after, start.n_iter)
             except _Stopped:
@@ -282,6 +297,24 @@ class _Run:
                 raise
 
         return note
+
+    @staticmethod
+    def _summary(start: int, before: GaussianModel, after: GaussianModel) -> Record:
+        """Record of a move of the loop in batches."""
+        added = _lifted(after.problem, set(after.indices) - set(before.indices))
+        removed = _lifted(after.problem, set(before.indices) - set(after.indices))
+        return Record(
+            start=start,
+            move="add" if added else "sweep",
+            function=added[0] if len(added) == 1 else -1,
+            n_moves=len(added) + len(removed) or after.size,
+            evidence=after.evidence(),
+            objective=after.objective,
+            n_active=after.size,
+            noise_variance=1.0 / after.beta,
+            added=added,
+            removed=removed,
+        )
 
     def _restarts(self) -> None:
         """Begin from random models; where noise is learned, at the noise of the best one."""

@@ -22,6 +22,7 @@ from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.hidden import uncover
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.moves import Proposals, best_exchanges, best_merges, best_splits, perform
+from sparsebayes.inference.needs import Kind, Need
 from sparsebayes.inference.noise import maximise_noise, reestimate_noise
 from sparsebayes.inference.scores import Scores, score
 from sparsebayes.inference.search.climb import BATCH
@@ -114,6 +115,17 @@ class Sequential(Solver):
         self.callback = callback
 
     # -- the solver contract -------------------------------------------------------------------------------
+
+    def needs(self, kind: Kind, *, centred: bool) -> dict[Need, str]:
+        """Passes over the rows at every step where targets are not Gaussian, and what its options need."""
+        needs: dict[Need, str] = {}
+        if self.makes_functions:
+            needs[Need.FRESH] = "functions are made on the way"
+        if kind is not Kind.GAUSSIAN:
+            needs[Need.PASSES] = "goes over all rows at every step where targets are not Gaussian"
+            if self.exchange != "never":
+                needs[Need.ROWS] = "compares the columns of functions"
+        return needs
 
     @property
     def working_sets(self) -> bool:

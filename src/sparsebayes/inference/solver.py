@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.hyperpriors import FLAT, Hyperpriors
 from sparsebayes.inference.interface import Active
+from sparsebayes.inference.needs import Kind, Need
 from sparsebayes.inference.status import Status
 
 REFUSED = "refused"
@@ -90,6 +91,10 @@ class Solver(BaseEstimator, ABC):
     active)`` is called after every move and ends the fit by returning True.
     """
 
+    # Kinds of likelihoods that it takes, and why no others.
+    takes: ClassVar[frozenset[Kind]] = frozenset(Kind)
+    takes_why: ClassVar[str] = ""
+
     tol: float | None = None
     max_iter: int | None = None
     random_state: int | None = None
@@ -100,6 +105,25 @@ class Solver(BaseEstimator, ABC):
     initialisation: str = "projection"
     effort: str = "default"
     batch: int = 1
+
+    def needs(self, kind: Kind, *, centred: bool) -> dict[Need, str]:
+        """What it asks of the rows beside sums over them, and why, in words that follow its name.
+
+        Parameters
+        ----------
+        kind : Kind
+            Of the likelihood.
+        centred : bool
+            Whether functions are centred on rows.
+        """
+        return (
+            {} if kind is Kind.GAUSSIAN else {Need.ROWS: "needs all rows at every step where targets are not Gaussian"}
+        )
+
+    @property
+    def makes_functions(self) -> bool:
+        """Whether functions that are not in the dictionary are made on the way."""
+        return self.candidates is not None or self.split_merge
 
     @property
     def working_sets(self) -> bool:

@@ -25,6 +25,7 @@ from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import cholesky, inverse_upper
+from sparsebayes.inference.needs import Kind, Need
 from sparsebayes.inference.noise import FLOOR
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.solver import Info, Solver, State
@@ -196,6 +197,9 @@ class SubsetSelection(Solver):
         ``callback(record, active)`` after every step; returning True stops the fit.
     """
 
+    takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST})
+    takes_why = "it lowers a squared error"
+
     def __init__(
         self,
         ridge: float = 1e-3,
@@ -238,6 +242,10 @@ class SubsetSelection(Solver):
             raise ValueError(f"callback={self.callback!r}: expected a callable or None")
 
     # -- the solver contract -------------------------------------------------------------------------------
+
+    def needs(self, kind: Kind, *, centred: bool) -> dict[Need, str]:
+        """Single rows, where functions belong to them."""
+        return {Need.ROWS: "takes the function of the row with the largest residual"} if centred else {}
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SubsetState:
         """An empty subset."""
@@ -309,7 +317,8 @@ class SubsetSelection(Solver):
         scores = np.zeros(problem.n_functions)
         rows = problem.rows
         centred = rows >= 0
-        size = np.sqrt(np.mean(residual**2, axis=1)) / problem.row_scale
+        weighed = problem.row_scale > 0.0  # an outlier may weigh nothing, and then asks for nothing
+        size = np.sqrt(np.mean(residual**2, axis=1)) / np.where(weighed, problem.row_scale, np.inf)
         scores[centred] = size[rows[centred]]
         if not np.all(centred):
             norms = np.sqrt(np.where(problem.sqnorms > 0.0, problem.sqnorms, 1.0) * problem.n_effective)

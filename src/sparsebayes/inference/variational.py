@@ -39,6 +39,7 @@ from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.fixed_point import FixedPoint, SweepState
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.mode import LaplaceProblem
+from sparsebayes.inference.needs import Kind
 from sparsebayes.likelihood import Bernoulli
 
 _VANISHING = 1e-200
@@ -63,6 +64,9 @@ class Variational(FixedPoint):
     """
 
     over_relaxed = True
+
+    takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST, Kind.LOGISTIC})
+    takes_why = "it bounds the logistic of two classes, and has no bound for others"
 
     def __init__(
         self,

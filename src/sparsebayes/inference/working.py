@@ -49,6 +49,8 @@ def working_problem(
     """
     if not isinstance(problem, GaussianProblem | LaplaceProblem):
         return problem
+    if isinstance(problem, GaussianProblem) and problem.sample is not None:  # its candidates were chosen already
+        return problem
     if noise_given and problem.design.shape[0] * problem.design.shape[1] <= _LARGE:
         return problem
     if problem.stand_in is not None:

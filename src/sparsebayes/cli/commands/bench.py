@@ -118,6 +118,37 @@ def intervals(
         Console(highlight=False, markup=False, width=None if progress.is_terminal else 120).print(bars.table(rows))
 
 
+@group.command("large")
+def large(
+    only: Annotated[list[str] | None, typer.Option("--only", help="Tables by name.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each fit.")] = False,
+) -> None:
+    """Measure fits of large real tables at default settings: seconds, memory, error and certificate.
+
+    \b
+    Examples:
+      sparsebayes bench large
+      sparsebayes bench large --only california --only protein
+
+    Every fit runs in a process of its own. SPARSEBAYES_DATA names the folder of the tables.
+    """
+    import json
+    from dataclasses import asdict
+
+    from sparsebayes.benchmarks import large as tables
+
+    unknown = [name for name in only or [] if name not in tables.SIZES]
+    if unknown:
+        raise ValueError(f"no table is called {', '.join(map(repr, unknown))}; choose among {', '.join(tables.SIZES)}")
+    fits = []
+    for fit in tables.run_large(only or list(tables.SIZES)):
+        fits.append(fit)
+        typer.echo(json.dumps(asdict(fit)) if as_json else tables.line(fit))
+    if not as_json:
+        for name, exponent in tables.growth(fits).items():
+            typer.echo(f"{name}: processor seconds grow like the rows to the power {exponent:.2f}")
+
+
 @group.command("ledger")
 def ledger(
     kind: Annotated[

@@ -104,6 +104,17 @@ class Gram:
         self._learn(functions)
         return self._rows[np.ix_(self._slot[functions], functions)]
 
+    def between(self, functions: Index) -> Array:
+        """Inner products of functions with one another, most of which may never be asked for again, (k, k).
+
+        Where there are far more rows than functions a pass over all of them costs hardly more for many functions than
+        for a few: then their rows of G are computed at once, and those that enter are known already.
+        """
+        if self.problem.sample is not None:
+            return self.among(functions)
+        columns = self.columns(functions)
+        return columns.T @ columns
+
     def coordinates(self, functions: Index) -> tuple[Array, Array]:
         """Coordinates of all functions and of the targets, (k, M) and (k, T), in an orthonormal basis.
 
@@ -436,8 +447,8 @@ class GaussianModel:
 
     def overlaps(self, functions: Index) -> Array:
         """Cosines of functions outside the model, as far as the model does not explain them."""
-        columns, explained = self.data.columns(functions), self.posterior.explained[:, functions]
-        left = self.beta * (columns.T @ columns) - self.beta**2 * (explained.T @ explained)
+        explained = self.posterior.explained[:, functions]
+        left = self.beta * self.data.between(functions) - self.beta**2 * (explained.T @ explained)
         root = np.sqrt(np.maximum(self._outside[0][functions], self.posterior.resolution * self.beta))
         return np.abs(left) / root / root[:, None]
 

@@ -127,10 +127,14 @@ class Begun:
 
 @dataclass(frozen=True)
 class Plan:
-    """The policies of an effort: starts that are made once, and kicks that go round as long as one of them gains."""
+    """The policies of an effort: starts that are made once, and kicks that go round as long as one of them gains.
+
+    They go round no more than ``rounds`` times.
+    """
 
     starts: tuple[Policy, ...]
     kicks: tuple[Kick, ...] = ()
+    rounds: float = np.inf
 
     @classmethod
     def named(cls, effort: str, n_functions: int, *, learn_noise: bool = True) -> Plan:
@@ -151,7 +155,8 @@ class Plan:
         if number < len(self.starts):
             return self.starts[number]
         kick = number - len(self.starts)
-        return None if min(number - 1 - leader, kick) >= len(self.kicks) else self.kicks[kick % len(self.kicks)]
+        enough = min(number - 1 - leader, kick) >= len(self.kicks) or kick >= self.rounds * len(self.kicks)
+        return None if enough else self.kicks[kick % len(self.kicks)]
 
 
 def ascend(

@@ -1,0 +1,350 @@
+"""Where rows may be, what each place cannot give, and the one check that a fit makes before it computes anything.
+
+Solvers declare which likelihoods they take and what they need of the rows (``inference/needs.py``); the settings of an
+estimator add to that; a storage says what it lacks, and why.  A fit that asks for something that is lacking is refused
+with the parameter that asks, the reason, and two ways out: another setting, or another storage.  The table in the
+documentation is made from the same declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator
+
+from sparsebayes.basis import Basis, Bias, Kernel, Linear, Polynomial
+from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.chunks import as_chunks
+from sparsebayes.estimators.cluster import is_dask
+from sparsebayes.estimators.devices import to_host
+from sparsebayes.inference import SOLVERS, Sequential, Solver
+from sparsebayes.inference.needs import Kind, Need
+from sparsebayes.likelihood import ROBUST
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A place where rows may be.
+
+    Attributes
+    ----------
+    name : str
+        In the table.
+    lacks : mapping
+        Why it cannot give what it cannot give.
+    instead : str
+        The storage that can.
+    """
+
+    name: str
+    lacks: Mapping[Need, str] = field(default_factory=dict)
+    instead: str = "pass NumPy arrays"
+
+    def refuse(self, asks: Iterable[Ask]) -> None:
+        """Raise where something is asked that this storage cannot give; X is of the wrong type where functions are."""
+        for ask in asks:
+            if ask.need in self.lacks:
+                kind = TypeError if ask.need in (Need.CENTRES, Need.FUNCTIONS) else ValueError
+                raise kind(
+                    f"{ask.said} {ask.why or ask.need.value}, and {self.lacks[ask.need]}; "
+                    f"{ask.otherwise}, or {self.instead}"
+                )
+
+    def gives(self, asks: Iterable[Ask]) -> bool:
+        """Whether it can give all that is asked."""
+        return not any(ask.need in self.lacks for ask in asks)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What one setting asks: the setting as it was given, what for, and another setting that does not."""
+
+    said: str
+    need: Need
+    otherwise: str
+    why: str = ""
+
+
+_SUMS_ONLY = "of rows that come in chunks only inner products are kept"
+_TRAVEL = "rows of Dask collections do not travel"
+
+ARRAY = Storage("NumPy array, any dtype")
+MAPPED = Storage("memory-mapped array")
+SPARSE = Storage(
+    "SciPy sparse array",
+    {
+        Need.FUNCTIONS: "rows of a sparse array are not made dense",
+        Need.CENTRES: "rows of a sparse array are not made dense",
+        Need.DEVICE: "a sparse array stays where it is",
+    },
+    "pass X.toarray()",
+)
+OPERATOR = Storage(
+    "SciPy LinearOperator",
+    {
+        Need.FUNCTIONS: "a LinearOperator has products only",
+        Need.CENTRES: "a LinearOperator has products only",
+        Need.LEFT_OUT: "a LinearOperator has all of them or none",
+        Need.DEVICE: "a LinearOperator stays where it is",
+    },
+    "pass the matrix, such as X @ numpy.eye(X.shape[1])",
+)
+ELSEWHERE = Storage(
+    "array of another library (PyTorch, CuPy, JAX, …)",
+    {
+        Need.FRESH: "functions are made on the host only",
+        Need.WIDTHS: "kernels are learned on the host only",
+    },
+)
+CHUNKS = Storage(
+    "chunks, Parquet files, partial_fit",
+    {
+        Need.PASSES: _SUMS_ONLY,
+        Need.ROWS: _SUMS_ONLY,
+        Need.FRESH: _SUMS_ONLY,
+        Need.CENTRES: _SUMS_ONLY,
+        Need.WIDTHS: _SUMS_ONLY,
+        Need.DEVICE: "rows that come in chunks are reduced on the host",
+    },
+    "pass all rows as one array or file",
+)
+DASK = Storage(
+    "Dask array, Dask DataFrame, folder of Parquet files",
+    {
+        Need.ROWS: _TRAVEL,
+        Need.FRESH: _TRAVEL,
+        Need.WIDTHS: _TRAVEL,
+        Need.LEFT_OUT: _TRAVEL,
+        Need.WEIGHTS: "rows of Dask collections have none",
+        Need.TARGETS: "rows of Dask collections have one each",
+        Need.RESTARTS: "a search on Dask collections begins once",
+        Need.CHECKPOINT: _TRAVEL,
+        Need.DEVICE: _TRAVEL,
+    },
+)
+STORAGES = (ARRAY, MAPPED, SPARSE, OPERATOR, ELSEWHERE, CHUNKS, DASK)
+
+
+def storage_of(X: Any, y: Any = None) -> Storage:
+    """Where these training rows are; only their type is looked at."""
+    if is_dask(X):
+        return DASK
+    if isinstance(X, LinearOperator):
+        return OPERATOR
+    if issparse(X):
+        return SPARSE
+    if isinstance(X, np.memmap):
+        return MAPPED
+    if is_elsewhere(X):
+        return ELSEWHERE
+    return ARRAY if as_chunks(X, y) is None else CHUNKS
+
+
+# -- the check ----------------------------------------------------------------------------------------------------
+
+
+def check_regressor(
+    estimator: Any, solver: Solver, storage: Storage, sample_weight: Any = None, n_targets: int = 1
+) -> None:
+    """Refuse what this regressor's settings ask and its solver or the storage cannot give.
+
+    Parameters
+    ----------
+    estimator : regressor
+        With valid settings.
+    solver : Solver
+        Its solver.
+    storage : Storage
+        Where the rows are.
+    sample_weight : array-like, optional
+        As given.
+    n_targets : int
+        Number of targets.
+    """
+    kind = kind_of(estimator.likelihood)
+    check_kind(solver, kind)
+    _check_generated(estimator, solver, kind)
+    if estimator._learned_gamma is not None and kind is Kind.ROBUST:
+        raise ValueError(
+            f"gamma={estimator._learned_gamma!r}: the kernel is learned with likelihood='gaussian' or 'poisson' only; "
+            f"fit again with likelihood={estimator.likelihood!r} and the kernel_ that was learned"
+        )
+    _check_targets(estimator, solver, n_targets)
+    several = [Ask(f"y with {n_targets} targets", Need.TARGETS, "fit one at a time")] if n_targets > 1 else []
+    _where(estimator, storage).refuse(several + asks_of_regression(estimator, solver, sample_weight))
+
+
+def check_classifier(estimator: Any, solver: Solver, storage: Storage, sample_weight: Any = None) -> None:
+    """Refuse what this classifier's settings ask and its solver or the storage cannot give; see ``check_regressor``."""
+    if Kind.LOGISTIC not in solver.takes:
+        check_kind(solver, Kind.LOGISTIC)
+    _check_generated(estimator, solver, Kind.LOGISTIC)
+    _where(estimator, storage).refuse(asks_of_classification(estimator, solver, sample_weight))
+
+
+def check_classes(estimator: Any, solver: Solver, n_classes: int) -> None:
+    """Refuse several classes jointly where the solver takes two at a time."""
+    check_kind(solver, Kind.SOFTMAX if n_classes > 2 and estimator.multi_class == "softmax" else Kind.LOGISTIC)
+
+
+def targets_of(y: Any) -> int:
+    """Number of targets, by the shape alone."""
+    try:
+        shape = np.shape(y) if isinstance(y, list | tuple) else getattr(y, "shape", ())
+    except ValueError:  # rows of several lengths: what is wrong with them is said elsewhere
+        return 1
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
+def _check_targets(estimator: Any, solver: Solver, n_targets: int) -> None:
+    """Refuse what several targets cannot share."""
+    if n_targets < 2:
+        return
+    if solver.makes_functions and not estimator.shared_support:
+        raise ValueError(
+            "candidates, split_merge: each target would generate its own functions; use shared_support=True, or one "
+            "target"
+        )
+    if estimator.shared_support and estimator.likelihood != "gaussian":
+        raise ValueError(
+            f"shared_support=True is for likelihood='gaussian': likelihood={estimator.likelihood!r} weighs the rows of "
+            "each target by itself; use shared_support=False"
+        )
+
+
+def _where(estimator: Any, storage: Storage) -> Storage:
+    """Where the rows will be."""
+    return ELSEWHERE if storage in (ARRAY, MAPPED) and estimator.device is not None else storage
+
+
+def _check_generated(estimator: Any, solver: Solver, kind: Kind) -> None:
+    if not solver.makes_functions:
+        return
+    if kind is not Kind.GAUSSIAN:
+        raise ValueError(
+            "candidates, split_merge: functions are generated on the way in regression with likelihood='gaussian' "
+            "only; use a basis with centres"
+        )
+    if solver.candidates is not None and not hasattr(estimator, "kernel") and not isinstance(estimator.basis, Kernel):
+        raise ValueError(
+            f"candidates: generated functions need a basis with centres, and basis={estimator.basis!r} has none; use "
+            "one such as RBF(2.5)"
+        )
+    if estimator._learned_gamma is not None:
+        raise ValueError(
+            f"candidates, split_merge: functions cannot be generated while gamma={estimator._learned_gamma!r} changes "
+            "them; fit again with the kernel_ that was learned"
+        )
+
+
+# -- what settings ask --------------------------------------------------------------------------------------------
+
+
+def kind_of(likelihood: str) -> Kind:
+    """Kind of a likelihood of regression."""
+    return Kind.ROBUST if likelihood in ROBUST else Kind(likelihood)
+
+
+def name_of(solver: Solver) -> str:
+    """Name by which a solver can be chosen, or that of its class."""
+    return next((name for name, kind in SOLVERS.items() if type(solver) is kind), type(solver).__name__)
+
+
+def check_kind(solver: Solver, kind: Kind) -> None:
+    """Refuse a solver that does not take this kind of likelihood."""
+    if kind in solver.takes:
+        return
+    two = ", multi_class='ovr'" if kind is Kind.SOFTMAX and Kind.LOGISTIC in solver.takes else ""
+    others = [name for name, other in SOLVERS.items() if kind in other.takes]
+    raise ValueError(
+        f"solver={name_of(solver)!r} is not for {kind.value} ({solver.takes_why}); "
+        f"use solver={' or '.join(map(repr, others))}{two}"
+    )
+
+
+def asks_of_solver(solver: Solver, kind: Kind, *, centred: bool) -> list[Ask]:
+    """What a solver asks of the rows; ``centred`` where functions sit on rows."""
+    needs = solver.needs(kind, centred=centred)
+    said, otherwise = f"solver={name_of(solver)!r}", "use solver='sequential'"
+    asks = [Ask(said, need, otherwise, needs[need]) for need in needs]
+    if isinstance(solver, Sequential):
+        where = {Need.FRESH: "candidates, split_merge:", Need.ROWS: f"exchange={solver.exchange!r}"}
+        better = {Need.FRESH: "use a basis with centres", Need.ROWS: "use Sequential(exchange='never')"}
+        asks = [Ask(where.get(a.need, said), a.need, better.get(a.need, otherwise), a.why) for a in asks]
+    return asks
+
+
+def asks_of_regression(estimator: Any, solver: Solver, sample_weight: Any = None) -> list[Ask]:
+    """What a regressor asks of the place where its rows are."""
+    asks = _asks(estimator, sample_weight) + likelihood_asks(kind_of(estimator.likelihood), estimator.likelihood)
+    return asks + asks_of_solver(solver, kind_of(estimator.likelihood), centred=_centred(estimator))
+
+
+def likelihood_asks(kind: Kind, name: str = "") -> list[Ask]:
+    """What a likelihood asks of the rows."""
+    if kind in (Kind.ROBUST, Kind.POISSON):
+        return [Ask(f"likelihood={name!r}", Need.ROWS, "use likelihood='gaussian'", "weighs every row by itself")]
+    return []
+
+
+def asks_of_classification(estimator: Any, solver: Solver, sample_weight: Any = None) -> list[Ask]:
+    """What a classifier asks of the place where its rows are."""
+    asks = _asks(estimator, sample_weight)
+    if estimator.class_weight is not None:
+        asks.append(Ask(f"class_weight={estimator.class_weight!r}", Need.WEIGHTS, "use class_weight=None"))
+    asks.append(Ask(type(estimator).__name__, Need.PASSES, "use a regressor"))
+    return asks + asks_of_solver(solver, Kind.LOGISTIC, centred=_centred(estimator))
+
+
+def _asks(estimator: Any, sample_weight: Any) -> list[Ask]:
+    """What settings ask that all estimators have."""
+    asks = list(_functions(estimator))
+    if estimator._learned_gamma is not None:
+        asks.append(Ask(f"gamma={estimator._learned_gamma!r}", Need.WIDTHS, "give gamma a number"))
+    if sample_weight is not None:
+        asks.append(Ask("sample_weight", Need.WEIGHTS, "repeat rows"))
+        if _some_zero(sample_weight):
+            asks.append(Ask("a sample_weight of zero", Need.LEFT_OUT, "leave these rows out of X and y"))
+    if estimator.n_restarts:
+        asks.append(Ask(f"n_restarts={estimator.n_restarts!r}", Need.RESTARTS, "use n_restarts=0"))
+    if estimator.checkpoint is not None:
+        asks.append(Ask(f"checkpoint={estimator.checkpoint!r}", Need.CHECKPOINT, "use checkpoint=None"))
+    if estimator.device is not None:
+        asks.append(Ask(f"device={estimator.device!r}", Need.DEVICE, "use device=None"))
+    return asks
+
+
+def _centred(estimator: Any) -> bool:
+    """Whether functions sit on training rows."""
+    return hasattr(estimator, "kernel") or (isinstance(estimator.basis, Basis) and not fixed(estimator.basis))
+
+
+def fixed(basis: Basis | None) -> bool:
+    """Whether the functions depend on no row."""
+    return all(
+        isinstance(term, Bias | Linear | Polynomial)
+        or (isinstance(term, Kernel) and term.centres is not None and not isinstance(term.centres, Integral))
+        for term in (() if basis is None else basis._terms())
+    )
+
+
+def _some_zero(sample_weight: Any) -> bool:
+    """Whether some weights are zero; what is wrong with weights is said elsewhere."""
+    try:
+        return bool(np.any(np.asarray(to_host(sample_weight)) == 0))
+    except (TypeError, ValueError):
+        return False
+
+
+def _functions(estimator: Any) -> Iterable[Ask]:
+    """What the functions of an estimator ask."""
+    if hasattr(estimator, "kernel"):
+        other = type(estimator).__name__.replace("RVR", "SparseBayesRegressor").replace("RVC", "SparseBayesClassifier")
+        yield Ask(type(estimator).__name__, Need.CENTRES, f"use {other} with the columns of X or with given centres")
+    elif isinstance(estimator.basis, Basis):
+        yield Ask(f"basis={estimator.basis!r}", Need.FUNCTIONS, "use basis=None for the columns of X")

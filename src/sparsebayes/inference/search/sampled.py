@@ -1,0 +1,60 @@
+r"""A search on a part of the rows, from which one on all of them begins.
+
+What the first few thousand rows say of which functions matter, and of the noise, nearly all rows say too: the search
+that decides, from many places, is made where a pass costs little, and what it found is then settled, and climbed on
+from, on all rows.  With N rows, M candidates and a functions in the model only the rows of the Gram matrix of functions
+that enter are computed on all rows, O(NM) each: the cost grows like N.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.search.starts import Accepted, Plan, ascend
+
+# What another start has to bring on a part of the rows, and a kick for all of them to be tried again, in nats.
+_HARDLY = 1.0
+# Share of the rows that functions may use up: nobody is asked here whether more of them carry over.
+_UNSUSPICIOUS = 0.1
+# Kicks on all rows, each made once.
+_KICKS = 2
+
+
+def continued(plan: Plan) -> Plan:
+    """What is left of a plan for all rows: one start, and a few kicks of what it finds."""
+    return replace(plan, starts=plan.starts[:1], kicks=plan.kicks[:_KICKS], rounds=1)
+
+
+def search_sample(
+    data: Gram, plan: Plan, tol: float, *, fixed: float | None, batch: int, accepted: Accepted | None = None
+) -> GaussianModel:
+    """The best model of a part of the rows.
+
+    Parameters
+    ----------
+    data : Gram
+        The part.
+    plan : Plan
+        Where to begin.
+    tol, fixed, batch, accepted
+        As in :func:`~sparsebayes.inference.search.starts.ascend`.
+    """
+    best, leader, number = ascend(plan.starts[0], data, None, tol, fixed=fixed, batch=batch, accepted=accepted), 0, 1
+    while (policy := plan.policy(number, leader)) is not None:
+        model = ascend(policy, data, best, tol, fixed=fixed, batch=batch, accepted=accepted)
+        if model.objective > best.objective + _HARDLY and model.used <= max(_UNSUSPICIOUS, best.used):
+            best, leader = model, number
+        number += 1
+    return best
+
+
+def carried(model: GaussianModel, data: Gram, tol: float) -> GaussianModel:
+    """The functions and precisions of a model of some rows in a problem with more rows, settled there."""
+    learn = model.learn_noise
+    there = GaussianModel.weighing(
+        data, model.indices, np.maximum(model.alpha, np.finfo(float).tiny), model.beta, learn
+    )
+    return there.settled(tol)

@@ -1,0 +1,135 @@
+"""The page of what goes with what, made from the declarations that every fit is checked against.
+
+    python -m sparsebayes.studies.storages --page docs/storages.md
+
+``tests/equivalence/test_matrix.py`` compares every cell with what a fit does.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.basis import RBF, Bias
+from sparsebayes.estimators.storages import (
+    STORAGES,
+    Ask,
+    Storage,
+    asks_of_classification,
+    asks_of_regression,
+    asks_of_solver,
+    likelihood_asks,
+)
+from sparsebayes.inference import SOLVERS, Sequential
+from sparsebayes.inference.needs import Kind, Need
+
+_HEAD = """# What goes with what
+
+Every solver, likelihood and option works wherever the rows are, and gives the model of the same rows in memory, or is
+refused before anything is computed, with the parameter that asks for too much and the way out. Solvers declare which
+likelihoods they take and what they need of the rows (`Solver.takes`, `Solver.needs`), storages what they cannot give
+(`estimators/storages.py`); this page is made from these declarations by `python -m sparsebayes.studies.storages --page
+docs/storages.md`, and `tests/equivalence/test_matrix.py` holds fits to them.
+
+A number is the reason below the table; — is a likelihood that the solver does not take.
+
+Where the noise of a regression is in doubt (its functions use up more than a tenth of the rows), rows in memory are
+asked about it by leaving some of them out. Chunks and partitions have sums only, and a start that uses up more rows is
+not trusted there.
+"""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    reasons: list[str] = []
+
+    def cell(storage: Storage, asks: list[Ask]) -> str:
+        for ask in asks:
+            if ask.need in storage.lacks:
+                reason = f"{ask.why or ask.need.value}, and {storage.lacks[ask.need]}: {storage.instead}"
+                if reason not in reasons:
+                    reasons.append(reason)
+                return str(reasons.index(reason) + 1)
+        return "yes"
+
+    def table(first: str, rows: list[tuple[str, list[Ask] | None]]) -> list[str]:
+        lines = [f"| {first} | " + " | ".join(storage.name for storage in STORAGES) + " |"]
+        lines.append("|---" * (len(STORAGES) + 1) + "|")
+        for name, asks in rows:
+            cells = ["—" if asks is None else cell(storage, asks) for storage in STORAGES]
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        return lines
+
+    sections = [
+        _HEAD,
+        "## Estimators\n",
+        *table("functions", _estimators()),
+        "\n## Solvers and likelihoods\n",
+        *table("solver, likelihood", _solvers()),
+        "\n## Options\n",
+        *table("option", _options()),
+        "\n## Reasons\n",
+        *(f"{k}. {reason}." for k, reason in enumerate(reasons, 1)),
+    ]
+    return "\n".join(sections) + "\n"
+
+
+def _estimators() -> list[tuple[str, list[Ask] | None]]:
+    solver, fixed = Sequential(), RBF(1.0, centres=[[0.0]])
+    return [
+        ("`RVR`: a kernel on every row", asks_of_regression(RVR(), solver)),
+        ("`SparseBayesRegressor()`: the columns of X", asks_of_regression(SparseBayesRegressor(), solver)),
+        ("`SparseBayesRegressor(basis)`", asks_of_regression(SparseBayesRegressor(Bias() + fixed), solver)),
+        ("`RVC`: a kernel on every row", asks_of_classification(RVC(), solver)),
+        ("`SparseBayesClassifier()`", asks_of_classification(SparseBayesClassifier(), solver)),
+        ("`SparseBayesClassifier(basis)`", asks_of_classification(SparseBayesClassifier(fixed), solver)),
+    ]
+
+
+def _solvers() -> list[tuple[str, list[Ask] | None]]:
+    rows: list[tuple[str, list[Ask] | None]] = []
+    for name, kind in SOLVERS.items():
+        solver = kind()
+        for likelihood in Kind:
+            asks = likelihood_asks(likelihood) + asks_of_solver(solver, likelihood, centred=False)
+            rows.append((f"`{name}`, {likelihood.value}", asks if likelihood in kind.takes else None))
+        if Need.ROWS in solver.needs(Kind.GAUSSIAN, centred=True):
+            asks = asks_of_solver(solver, Kind.GAUSSIAN, centred=True)
+            rows.append((f"`{name}`, gaussian, functions centred on rows", asks))
+    return rows
+
+
+def _options() -> list[tuple[str, list[Ask] | None]]:
+    exchange, made = Sequential(exchange="converged"), Sequential(split_merge=True)
+    needs = {
+        "`sample_weight`, `class_weight`": Need.WEIGHTS,
+        "weights of zero": Need.LEFT_OUT,
+        '`gamma="evidence"`, `"ard"`': Need.WIDTHS,
+        "several targets": Need.TARGETS,
+        "`n_restarts`": Need.RESTARTS,
+        "`checkpoint`": Need.CHECKPOINT,
+        "`device`": Need.DEVICE,
+    }
+    return [
+        ("`Sequential(exchange=…)`, regression", asks_of_solver(exchange, Kind.GAUSSIAN, centred=False)),
+        ("`Sequential(exchange=…)`, classification", asks_of_solver(exchange, Kind.LOGISTIC, centred=False)),
+        ("`Sequential(split_merge=True)`, `candidates=…`", asks_of_solver(made, Kind.GAUSSIAN, centred=False)),
+        ('`support="conservative"`, `noise_variance`, `fit_intercept`', []),
+        *((name, [Ask(name, need, "")]) for name, need in needs.items()),
+    ]
+
+
+def main() -> None:
+    """Print the page, or write it."""
+    parser = argparse.ArgumentParser(description="the page of what goes with what")
+    parser.add_argument("--page", type=Path, help="file to write; standard output by default")
+    path = parser.parse_args().page
+    if path is None:
+        print(page(), end="")
+    else:
+        path.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

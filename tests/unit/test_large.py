@@ -1,0 +1,130 @@
+"""Kernels on many rows that do not compress: a part of the rows first, then all of them, among stated candidates."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sparsebayes import RVR, SparseBayesRegressor
+from sparsebayes.basis import RBF
+from sparsebayes.basis.distances import scattered_rows
+from sparsebayes.benchmarks.large import Fit, growth
+from sparsebayes.estimators import dictionary
+from sparsebayes.inference import Sequential
+
+LIMIT = 120
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """What thousands of rows are otherwise, a hundred are here."""
+    monkeypatch.setattr(dictionary, "_CANDIDATES", LIMIT)
+    monkeypatch.setattr(dictionary, "_FEWEST_CANDIDATES", 40)
+    monkeypatch.setattr(dictionary, "_HIGH_RANK", 30)
+
+
+def problem(n=600, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + 0.2 * rng.standard_normal(n)
+
+
+def test_a_part_of_the_functions_are_candidates_and_it_is_said(few):
+    X, y = problem()
+    model = RVR().fit(X, y)
+    assert model.certificate_.left_aside == len(X) - LIMIT
+    assert model.certificate_.converged
+    assert "480 further functions of the dictionary were no candidates" in str(model.summary())
+    assert set(model.relevance_) <= set(scattered_rows(X, LIMIT))
+    assert_array_equal(model.relevance_vectors_, X[model.relevance_])
+
+
+def test_all_rows_are_learned_from(few):
+    X, y = problem(2000)
+    unseen, truth = problem(500, seed=1)
+    part = scattered_rows(X[:1500], LIMIT)
+    all_rows, fewer = RVR().fit(X[:1500], y[:1500]), RVR().fit(X[part], y[part])
+    assert fewer.certificate_.left_aside == 0
+    assert np.mean((all_rows.predict(unseen) - truth) ** 2) < 0.8 * np.mean((fewer.predict(unseen) - truth) ** 2)
+
+
+def test_the_certificate_is_that_of_the_candidates_on_all_rows(few):
+    X, y = problem()
+    model = RVR(gamma=0.1).fit(X, y)
+    centres = X[scattered_rows(X, LIMIT)]
+    given = SparseBayesRegressor(RBF(0.1**-0.5, centres=centres)).fit(X, y)
+    assert given.certificate_.left_aside == 0
+    # The search on all rows from many places may end elsewhere, and hardly higher.
+    assert model.log_marginal_likelihood_ > given.log_marginal_likelihood_ - 0.01 * abs(given.log_marginal_likelihood_)
+    assert_allclose(model.certificate_.log_evidence, model.log_marginal_likelihood_)
+
+
+def test_the_order_of_the_rows_does_not_matter(few):
+    X, y = problem()
+    order = np.random.default_rng(3).permutation(len(X))
+    one, other = RVR().fit(X, y), RVR().fit(X[order], y[order])
+    assert_array_equal(np.sort(order[other.relevance_]), one.relevance_)
+    assert_allclose(other.predict(X), one.predict(X), atol=1e-6 * y.std())
+
+
+def test_weights_are_copies(few):
+    X, y = problem(300)
+    twice = np.arange(300) % 3 == 0
+    copies = np.concatenate([np.arange(300), np.flatnonzero(twice)])
+    one, other = RVR(gamma=0.2).fit(X, y, 1.0 + twice), RVR(gamma=0.2).fit(X[copies], y[copies])
+    assert_allclose(other.predict(X), one.predict(X), atol=1e-5 * y.std())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"compression": False}, {"solver": Sequential(exchange="converged")}, {"likelihood": "student-t"}],
+    ids=["compression", "exchange", "likelihood"],
+)
+def test_what_needs_all_functions_has_them(few, settings):
+    X, y = problem(150)
+    assert RVR(**settings).fit(X, y).certificate_.left_aside == 0
+
+
+def test_smooth_kernels_are_compressed_as_before(few):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (800, 1))
+    model = RVR(gamma=1.0).fit(X, np.sin(3.0 * X[:, 0]) + 0.1 * rng.standard_normal(800))
+    assert model.certificate_.left_aside == 0
+    assert model.certificate_.converged
+
+
+def test_a_fixed_noise_stays(few):
+    X, y = problem()
+    model = RVR(noise_variance=0.04).fit(X, y)
+    assert model.noise_variance_ == pytest.approx(0.04)
+    assert model.certificate_.left_aside > 0
+
+
+def test_within_a_start_the_objective_never_falls(few):
+    X, y = problem()
+    history = RVR().fit(X, y).history_
+    for start in {record.start for record in history}:
+        objective = [record.objective for record in history if record.start == start]
+        assert np.all(np.diff(objective) > -1e-9 * len(X))
+
+
+def test_what_is_shown_moves_while_a_part_of_the_rows_is_searched(few, capsys):
+    X, y = problem()
+    RVR(verbose=2).fit(X, y)
+    assert capsys.readouterr().out.count("start -1") > 5
+
+
+def test_rows_are_scattered_whatever_their_order():
+    X = np.random.default_rng(0).standard_normal((500, 3))
+    X[100:200] = X[:100]
+    X[0, 0], X[100, 0] = 0.0, -0.0
+    order = np.random.default_rng(1).permutation(500)
+    one, other = scattered_rows(X, 50), order[scattered_rows(X[order], 50)]
+    assert_array_equal(np.unique(X[one], axis=0), np.unique(X[other], axis=0))
+    assert len(np.unique(X[scattered_rows(X, 500)], axis=0)) == len(scattered_rows(X, 500)) == 400
+    assert np.ptp(np.bincount(scattered_rows(X, 200) // 100, minlength=5)[[0, 2, 3, 4]]) < 40
+
+
+def test_growth_is_the_slope_of_the_logarithms():
+    fits = [Fit("t", n, 1, n**1.2 / 1e3, 0.0, 0.0, 0.0, 1, "CONVERGED", 0) for n in (1000, 3000, 9000)]
+    assert growth(fits)["t"] == pytest.approx(1.2)
+    assert growth(fits[:1]) == {}
