@@ -34,6 +34,7 @@ from sparsebayes.estimators.validation import (
     choose,
     resolve_solver,
 )
+from sparsebayes.estimators.varying import CONSTANT, refuse_varying
 from sparsebayes.inference import Solver, SubsetSelection
 from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.inference.support import SUPPORTS
@@ -51,6 +52,7 @@ class ChunkedRegression(DictionaryInputs):
     """What a regressor with a fixed dictionary can do without ever holding all rows."""
 
     likelihood: str
+    noise: str
     noise_variance: float | ArrayLike | None
     shared_support: bool
     _reduction: Reduction
@@ -122,6 +124,7 @@ class ChunkedRegression(DictionaryInputs):
         """Whether a setting needs more of the rows than their inner products; a file has them."""
         return (
             self.likelihood != "gaussian"
+            or self.noise != CONSTANT
             or self.device is not None
             or self._needing_rows(resolve_solver(self.solver)) is not None
         )
@@ -146,6 +149,7 @@ class ChunkedRegression(DictionaryInputs):
                 f"likelihood={self.likelihood!r} weighs every row by itself, and of rows that come in chunks only "
                 "inner products are kept; use likelihood='gaussian', or pass all rows as one array or file"
             )
+        refuse_varying(self.noise, "of rows that come in chunks only inner products are kept")
         if self.device is not None:
             raise ValueError(
                 f"device={self.device!r}: rows that come in chunks are reduced on the host; use device=None, or pass "

@@ -58,7 +58,7 @@ class Folds:
     ) -> None:
         self.problem = problem
         self.parts, self.enough, self.kick = parts, enough, kick
-        self._parts: list[tuple[Gram, Array, Array]] | None = None
+        self._parts: list[tuple[Gram, Array, Array, Array]] | None = None
         self._weights = np.zeros(0)
         self._known: dict[float, tuple[Array, Array]] = {}
 
@@ -99,20 +99,21 @@ class Folds:
             self._known[beta] = np.concatenate([e for e, _ in found]), np.concatenate([v for _, v in found])
         return self._known[beta]
 
-    def _divided(self) -> list[tuple[Gram, Array, Array]]:
-        """Inner products of each training part, and functions and targets of the rows left out."""
+    def _divided(self) -> list[tuple[Gram, Array, Array, Array]]:
+        """Inner products of each training part, and functions, targets and relative noise of the rows left out."""
         if self._parts is None:
-            problem = self.problem
+            problem, counts = self.problem, self.problem.counts
+            noise = counts / np.where(counts > 0.0, problem.weights, 1.0)
             values = problem.design.columns(np.arange(problem.n_functions))
             fold, rows = _assign(problem.targets, values, self.parts), problem.rows
             parts = [(fold != k, fold == k) for k in range(self.parts)]
-            reached = np.cumsum([0.0, *(np.sum(problem.weights[out]) for _, out in parts)])[:-1] < self.enough
+            reached = np.cumsum([0.0, *(np.sum(counts[out]) for _, out in parts)])[:-1] < self.enough
             parts = [part for part, wanted in zip(parts, reached, strict=True) if wanted and part[1].any()]
             # A function centred on a row that is left out would not be there without it.
             offered = [problem.eligible & ~np.isin(rows, np.flatnonzero(out)) for _, out in parts]
-            self._weights = np.concatenate([problem.weights[out] for _, out in parts])
+            self._weights = np.concatenate([counts[out] for _, out in parts])
             self._parts = [
-                (Gram(_part(problem, values[kept], kept, some)), values[out], problem.targets[out])
+                (Gram(_part(problem, values[kept], kept, some)), values[out], problem.targets[out], noise[out])
                 for (kept, out), some in zip(parts, offered, strict=True)
             ]
         return self._parts
@@ -121,7 +122,7 @@ class Folds:
 def _part(
     problem: GaussianProblem, values: Array, kept: NDArray[np.bool_], eligible: NDArray[np.bool_]
 ) -> GaussianProblem:
-    share = float(np.sum(problem.weights[kept]) / np.sum(problem.weights))
+    share = float(np.sum(problem.counts[kept]) / np.sum(problem.counts))
     return GaussianProblem(
         DenseDesign(values),
         problem.targets[kept],
@@ -133,7 +134,7 @@ def _part(
 
 
 def _left_out(
-    data: Gram, values: Array, targets: Array, beta: float, limit: int, kick: float | None
+    data: Gram, values: Array, targets: Array, noise: Array, beta: float, limit: int, kick: float | None
 ) -> tuple[Array, Array]:
     """Errors of rows left out, (n, T), and their predicted variances."""
     model = climb(GaussianModel.empty(data, beta, learn_noise=False), _COARSE, limit=max(limit, 1))
@@ -144,7 +145,7 @@ def _left_out(
         model = other if other.objective > model.objective else model
     functions: Index = model.functions
     phi = values[:, functions]
-    variance = 1.0 / beta + np.einsum("na,na->n", phi @ model.covariance, phi)
+    variance = noise / beta + np.einsum("na,na->n", phi @ model.covariance, phi)
     return targets - phi @ model.mean, variance
 
 

@@ -8,6 +8,7 @@ from .gaussian import Gaussian
 from .poisson import Poisson
 from .protocol import Classes, Curvature, Likelihood
 from .robust import ROBUST, OutlierMixture, RobustNoise, StudentT
+from .squares import SquaredErrors
 
 __all__ = [
     "ROBUST",
@@ -23,6 +24,7 @@ __all__ = [
     "OutlierMixture",
     "Poisson",
     "RobustNoise",
+    "SquaredErrors",
     "StudentT",
     "expected_slope",
     "softmax",
