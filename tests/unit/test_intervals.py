@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparsebayes import RVR, datasets
-from sparsebayes.benchmarks import intervals
+from sparsebayes.benchmarks import intervals, varying
 from sparsebayes.benchmarks.intervals import Row, interval_problems, measure, run, summary
 from sparsebayes.benchmarks.ledger.cases import Case, NotAtHandError, Problem
 
@@ -68,3 +68,18 @@ def test_problems_are_chosen_by_name():
     assert len(case.y_test) == 106
     with pytest.raises(ValueError, match="no problem is called 'nowhere'"):
         interval_problems(["nowhere"])
+
+
+def test_noise_that_varies_has_rows_of_its_own(monkeypatch):
+    """The parts are the estimators', few draws here."""
+    (worst, middle), (share,) = varying.simulated(1), varying.constant(2)
+    assert 0.0 < middle.value < worst.value
+    assert middle.met
+    assert share.value in (0.0, 0.5, 1.0)
+    monkeypatch.setattr(varying, "PARTS", {"sinc": lambda: [share], "mcycle": lambda: absent(0)})
+    told = []
+    assert list(varying.run(told.append)) == [share]
+    assert told[-1] == "mcycle: its rows are elsewhere"
+    assert varying.table([share, varying.Check("far", 3.0, 0.0, 1.0)]).row_count == 2
+    assert not varying.Check("far", 3.0, 0.0, 1.0).met
+    assert json.loads(intervals.as_json([], [{"met": True}]))["varying"] == [{"met": True}]

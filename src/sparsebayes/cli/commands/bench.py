@@ -79,6 +79,7 @@ def intervals(
         str | None, typer.Option("--seeds", help="Draws, such as 0-4 or 0,3; 0-9, or 0 in a quick run.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Three small tables, one draw.")] = False,
+    varying: Annotated[bool, typer.Option("--varying", help="Noise that varies, and nothing else.")] = False,
     rival: Annotated[list[str] | None, typer.Option("--rival", help="gp beside.", show_default=False)] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write as well.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
@@ -89,14 +90,18 @@ def intervals(
     Examples:
       sparsebayes bench intervals --quick
       sparsebayes bench intervals --seeds 0-2 --only concrete --rival gp
+      sparsebayes bench intervals --varying
 
     Shares of the test rows in intervals of 50, 80 and 95 %, the log density, what the posterior's standard deviation is
-    multiplied by, and what that costs beside the fit.
+    multiplied by, and what that costs beside the fit; and, in a full run or alone, noise that varies with the inputs.
     """
+    from dataclasses import asdict
+
     from rich.console import Console
 
     from sparsebayes.atomic import check_target, write_atomically
     from sparsebayes.benchmarks import intervals as bars
+    from sparsebayes.benchmarks import varying as noise
     from sparsebayes.benchmarks.ledger.problems import read_seeds
 
     unknown = [name for name in rival or [] if name not in bars.RIVALS]
@@ -107,15 +112,21 @@ def intervals(
     if out is not None:
         check_target(out)
     progress = Console(stderr=True, highlight=False, markup=False)
-    rows = list(bars.run(problems, draws, rival or [], progress.print))
-    if not rows:
+    rows = [] if varying else list(bars.run(problems, draws, rival or [], progress.print))
+    checks = list(noise.run(progress.print)) if varying or not (only or quick) else []
+    if not rows and not checks:
         raise ValueError("nothing could be measured: SPARSEBAYES_DATA must name the folder of the tables")
+    document = bars.as_json(rows, [asdict(check) | {"met": check.met} for check in checks])
     if out is not None:
-        write_atomically(out, bars.as_json(rows).encode())
+        write_atomically(out, document.encode())
     if as_json:
-        typer.echo(bars.as_json(rows))
-    else:
-        Console(highlight=False, markup=False, width=None if progress.is_terminal else 120).print(bars.table(rows))
+        typer.echo(document)
+        return
+    console = Console(highlight=False, markup=False, width=None if progress.is_terminal else 120)
+    if rows:
+        console.print(bars.table(rows))
+    if checks:
+        console.print(noise.table(checks))
 
 
 @group.command("ledger")
