@@ -16,6 +16,7 @@ from sparsebayes import RVR, SparseBayesRegressor, datasets
 from sparsebayes.basis import RBF
 from sparsebayes.benchmarks.ledger import KINDS, PROBLEMS, Case, NotAtHandError, Problem, Record, Row, measure
 from sparsebayes.benchmarks.ledger import choose_problems as choose
+from sparsebayes.benchmarks.ledger.ablation import variations
 from sparsebayes.benchmarks.ledger.apart import measure_apart
 from sparsebayes.benchmarks.ledger.compare import changes, conclusions
 from sparsebayes.benchmarks.ledger.measure import attempt, log_loss, negative_log_density
@@ -24,6 +25,7 @@ from sparsebayes.benchmarks.ledger.problems import read_seeds
 from sparsebayes.benchmarks.ledger.record import commit, new_record
 from sparsebayes.benchmarks.ledger.rivals import measure_rival, settled_evidence
 from sparsebayes.cli.ledger import read_option
+from sparsebayes.inference.search import starts
 from support.commands import call, fail
 
 
@@ -344,3 +346,29 @@ def test_the_page_of_the_documentation_is_that_of_the_records():
     root = Path(__file__).parents[2]
     made = render(read_records(root / "benchmarks" / "ledger"))
     assert (root / "docs" / "ledger.md").read_text(encoding="utf-8") == made
+
+
+# -- ablation ------------------------------------------------------------------------------------------------
+
+
+def test_a_variation_changes_the_search_that_is_measured_and_no_other():
+    plain = measure_apart("sinc", 0)
+    variation = next(v for v in variations() if v.name == "no kicks")
+    varied = measure_apart("sinc", 0, variation=variation.as_dict())
+    assert varied.state == "measured"
+    assert varied.moves < plain.moves or varied.seconds < plain.seconds
+    assert starts.KICKS
+    assert measure_apart("sinc", 0).moves == plain.moves
+
+
+def test_every_constant_of_the_search_is_varied_to_both_sides():
+    named = [(v.module, v.attribute) for v in variations() if "instead of" in v.name]
+    assert {("search.climb", "_OVERLAP"), ("folds", "_VOICE"), ("run", "LITTLE_MORE")} <= set(named)
+    assert all(named.count(pair) == 2 for pair in named)
+
+
+def test_the_command_makes_the_page_of_ablations(tmp_path, monkeypatch):
+    monkeypatch.setattr("sparsebayes.cli.ledger.variations", lambda: variations()[:1])
+    page = tmp_path / "ablation.md"
+    call("bench", "ledger", "--only", "sinc", "--seeds", "0", "--ablate", page)
+    assert "| no start with the noise held | " in page.read_text()

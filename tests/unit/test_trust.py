@@ -38,6 +38,22 @@ def test_noise_is_held_where_the_evidence_would_let_it_collapse(k, seed):
     assert model.certificate_.noise_degenerate
 
 
+@pytest.mark.parametrize("seed", [0, 3, 4])
+def test_noise_is_not_held_high_where_many_functions_predict_better(seed):
+    X, y = datasets.make_friedman1(240, noise=1.0, random_state=seed)
+    model = RVR(gamma="scale").fit(X, y)
+    assert model.status_ is Status.CONVERGED
+    assert 0.5 <= model.noise_variance_ <= 2.0
+
+
+@pytest.mark.parametrize("seed", [6, 8])
+def test_narrow_functions_on_noise_alone_leave_it_noise(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    model = RVR(gamma=5.0).fit(X, y)
+    assert model.noise_variance_ > 0.3 * np.var(y)
+
+
 def test_a_collapsing_search_is_ended_on_the_way():
     X, y, _ = datasets.make_spikes(200, 600, 20, noise=0.005, random_state=0)
     model = SparseBayesRegressor(fit_intercept=False).fit(X, y)

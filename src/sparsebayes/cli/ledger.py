@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from sparsebayes.atomic import check_target, write_atomically
+from sparsebayes.benchmarks.ledger.ablation import ablate, line, page, variations
 from sparsebayes.benchmarks.ledger.apart import Run
 from sparsebayes.benchmarks.ledger.compare import change_table, changes, conclusions
 from sparsebayes.benchmarks.ledger.page import read_records, render
@@ -35,6 +36,7 @@ class Wanted:
     against: Path | None
     source: Path | None
     page: Path | None
+    ablate: Path | None
     records: Path
 
     @property
@@ -64,7 +66,7 @@ def read_option(text: str) -> tuple[str, Any]:
 
 def keep_ledger(wanted: Wanted) -> None:
     """Measure or read rows, record them, show them or hold them against others, and make the page."""
-    for path in (wanted.record, wanted.page):
+    for path in (wanted.record, wanted.page, wanted.ablate):
         if path is not None:
             check_target(path)
     if wanted.record is not None and wanted.source is not None:
@@ -72,6 +74,9 @@ def keep_ledger(wanted: Wanted) -> None:
     earlier = None if wanted.against is None else Record.load(wanted.against)
     progress = Console(stderr=True, highlight=False, markup=False)
     console = Console(highlight=False, markup=False, width=None if progress.is_terminal else 160)
+    if wanted.ablate is not None:
+        _ablated(wanted, wanted.ablate, progress, console)
+        return
     if not wanted.page_alone:
         found = _measured(wanted, progress) if wanted.source is None else Record.load(wanted.source)
         known = set() if earlier is None else {row.key for row in earlier.rows}
@@ -102,6 +107,15 @@ def _measured(wanted: Wanted, progress: Console) -> Record:
         if wanted.record is not None:
             found.save(wanted.record)
     return found
+
+
+def _ablated(wanted: Wanted, path: Path, progress: Console, console: Console) -> None:
+    """Measure every variation of the search, and keep the page line by line."""
+    run, lines = wanted.run(), []
+    for variation, found in ablate(run, variations(), progress.print):
+        lines.append(line(variation.name, found))
+        console.print(lines[-1])
+        write_atomically(path, page(run, lines).encode())
 
 
 def _begun(path: Path | None, new: Record) -> Record:

@@ -9,7 +9,8 @@ outside:
 
 * *suspicion*: the functions use up more than a quarter of the rows, :math:`\sum_m\gamma_m > N/4`;
 * *judgement*: the same problem is solved with the conservative rule of ``support.py``, and rows that were left out
-  (``folds.py``) say which of the two noise levels is the better one.  Where there are no rows, only sums over them,
+  (``folds.py``) say which of the two noise levels is the better one: the suspect has collapsed where its densities are
+  lower and its predictions not clearly nearer.  Where there are no rows, only sums over them,
   the conservative rule's own objective says it;
 * *remedy*: the noise of the conservative model is held, the support is found anew by the evidence, and the status says
   so.  The certificate names what releasing the noise would gain.
@@ -26,7 +27,7 @@ from sparsebayes.inference.folds import Folds
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.models.gaussian import GaussianModel
 from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import Result, run
+from sparsebayes.inference.run import LITTLE_MORE, Result, run
 from sparsebayes.inference.settings import Settings
 from sparsebayes.inference.solver import Solver
 from sparsebayes.inference.status import Status
@@ -34,6 +35,8 @@ from sparsebayes.inference.support import SupportRule
 
 # Share of the rows that the functions may use up before the noise is looked at twice.
 SUSPICIOUS = 0.25
+# Share beyond which too little is left to learn the noise from, however near the predictions are.
+HOPELESS = 0.5
 
 
 def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
@@ -51,10 +54,13 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
     doubts = None if growing else judge.condemns
     result = run(problem, solver, replace(settings, folds=judge.folds, doubts=doubts), rng)
     active = result.active
+    if result.status is Status.INTERRUPTED:
+        return result
     if growing:
         judge = _Judge(active.problem, solver, settings, rng)
+    if judge.careful is None and _used(active) > judge.acquitted:  # functions have come since it was asked
         judge.condemns(active)
-    if judge.careful is None or result.status is Status.INTERRUPTED:
+    if judge.careful is None:
         return result
     after = 1 + max((record.start for record in result.history), default=-1)
     settings = replace(settings, grow=None, noise_variance=1.0 / judge.careful.beta)
@@ -69,7 +75,15 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
 
 
 class _Judge:
-    """Compares a suspect model with the conservative one; ``careful`` is that where the suspect has collapsed."""
+    """Compares suspect models with the conservative one.
+
+    Attributes
+    ----------
+    careful : Active or None
+        The conservative model, where a suspect has collapsed.
+    acquitted : float
+        Share of the rows that a model may use up without being suspect.
+    """
 
     def __init__(self, problem: GaussianProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> None:
         self.problem, self.rng = problem, rng
@@ -78,11 +92,12 @@ class _Judge:
         self.solver = copy.copy(solver)
         self.solver.callback = None
         self.careful: Active | None = None
+        self.acquitted = SUSPICIOUS
 
     def condemns(self, model: Active | GaussianModel) -> bool:
         """Whether the noise of a model has collapsed."""
         used = model.used if isinstance(model, GaussianModel) else _used(model)
-        if used <= SUSPICIOUS:
+        if used <= self.acquitted:
             return False
         problem = self.problem
         cost = SupportRule.named("conservative", int(np.sum(problem.eligible)), problem.n_targets).cost
@@ -93,7 +108,12 @@ class _Judge:
             collapsed = careful.objective() > model.evidence() - cost * model.size
         else:
             collapsed = self.folds.prefer(careful.beta, model.beta, model.size)
-        self.careful = careful if collapsed else None
+            if used <= HOPELESS:
+                collapsed = collapsed and not self.folds.errs_less(model.beta, careful.beta, model.size)
+        if collapsed:
+            self.careful = careful
+        else:
+            self.acquitted = LITTLE_MORE * used
         return collapsed
 
 

@@ -36,7 +36,7 @@ _SMALL_MODEL = 25
 # Share of the rows that functions may use up before a lower noise is looked at twice, and how much more of it than a
 # model that was looked at.
 _UNSUSPICIOUS = 0.1
-_LITTLE_MORE = 1.25
+LITTLE_MORE = 1.25
 # Part of the largest gain outside a working set below which gains inside it wait.
 _FAR_BELOW = 0.1
 
@@ -151,9 +151,10 @@ class _Run:
         try:
             in_batches = self._in_batches()
             if in_batches:
-                self._starts(self.best.state)
+                self._follow(self._plan(), 0)
             self._climb(self.best)
             if in_batches:
+                self._kick_again()
                 self._single_moves()
             self._keep()
             self._restarts()
@@ -169,14 +170,29 @@ class _Run:
         fresh = self.settings.warm is None and isinstance(active.problem, GaussianProblem)
         return fresh and self.solver.in_batches and active.problem.mean_square > 0.0
 
-    def _starts(self, state: State) -> None:
-        """Climb from every place of the plan, and go on from the best."""
+    def _plan(self) -> Plan:
+        """Where the search begins."""
+        state = self.best.state
+        return Plan.named(self.solver.effort, state.active.problem.n_functions, learn_noise=state.learn_noise)
+
+    def _kick_again(self) -> None:
+        """Kick the best model in a working set that has taken in more functions since, as long as that gains."""
+        kicks, gained = Plan((), self._plan().kicks), np.inf
+        while self.best.state.active.problem.parent is not None and gained > _WORTHWHILE:
+            before = self.best.state.objective
+            self._follow(kicks, self.completed + 1)
+            self._climb(self.best)
+            gained = self.best.state.objective - before
+
+    def _follow(self, plan: Plan, number: int) -> None:
+        """Climb from every place of a plan whose first start has this number, and go on from the best."""
+        state, offset = self.best.state, number
         data, learn, batch = Gram(state.active.problem), state.learn_noise, self.solver.batch
-        plan = Plan.named(self.solver.effort, data.n_functions, learn_noise=learn)
         fixed = None if learn else state.active.beta
-        best = GaussianModel.weighing(data, state.active.indices, state.active.alpha, state.active.beta, learn)
-        acquitted, leader, tol = best.used, self.best.number, max(COARSE, self.settings.tol)
-        while (policy := plan.policy(number := self.completed + 1, leader)) is not None:
+        begun = GaussianModel.weighing(data, state.active.indices, state.active.alpha, state.active.beta, learn)
+        best, acquitted, leader = begun, begun.used, self.best.number
+        tol = max(COARSE, self.settings.tol)
+        while (policy := plan.policy((number := self.completed + 1) - offset, leader - offset)) is not None:
             first = self.completed < 0
             policy = Begun(best) if first and best.size else policy
             trial = self.best if first else _Start(number, state)
@@ -188,8 +204,9 @@ class _Run:
                 acquitted = self._acquit(model) if first else max(acquitted, model.used)
                 leader = number if gain > _WORTHWHILE else leader
             self._complete(number)
-        final = climb(best, self.settings.tol, batch=batch, accepted=self._noting(self.best))
-        self.best = self._exact(replace(self.best, model=final))
+        if best is not begun:
+            final = climb(best, self.settings.tol, batch=batch, accepted=self._noting(self.best))
+            self.best = self._exact(replace(self.best, model=final))
 
     def _single_moves(self) -> None:
         """The paper's single moves from nothing, on the exact active set, where that costs little.
@@ -218,7 +235,7 @@ class _Run:
     def _trusted(self, model: GaussianModel, best: GaussianModel, acquitted: float) -> bool:
         """Whether a start that ended higher did so for a good reason: few functions, or left-out rows agree."""
         paid = model.data.problem.inclusion_cost > 0.0
-        if paid or not model.learn_noise or model.used <= max(_UNSUSPICIOUS, _LITTLE_MORE * acquitted):
+        if paid or not model.learn_noise or model.used <= max(_UNSUSPICIOUS, LITTLE_MORE * acquitted):
             return True
         folds = self.settings.folds
         return folds is not None and folds.prefer(model.beta, best.beta, model.size)

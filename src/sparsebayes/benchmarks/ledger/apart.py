@@ -54,7 +54,12 @@ class Run:
 
 
 def measure_apart(
-    problem: str, seed: int, method: str = OURS, options: Mapping[str, Any] | None = None, limit: float = 120.0
+    problem: str,
+    seed: int,
+    method: str = OURS,
+    options: Mapping[str, Any] | None = None,
+    limit: float = 120.0,
+    variation: Mapping[str, Any] | None = None,
 ) -> Row:
     """Measure one row in a process of its own.
 
@@ -66,8 +71,11 @@ def measure_apart(
         Parameters of our estimator; they must be such that JSON can carry them.
     limit : float
         Seconds of processor time after which it is ended.
+    variation : mapping, optional
+        A :class:`~sparsebayes.benchmarks.ledger.ablation.Variation` of the search as a mapping.
     """
     request = {"problem": problem, "seed": seed, "method": method, "options": dict(options or {}), "limit": limit}
+    request["variation"] = variation
     command = [sys.executable, "-m", "sparsebayes.benchmarks.ledger.child", json.dumps(request)]
     try:
         done = subprocess.run(

@@ -1,6 +1,7 @@
 """One row in a process of its own, which can be ended: ``python -m sparsebayes.benchmarks.ledger.child REQUEST``.
 
-The request is JSON: problem, seed, method, options, limit. The last line of the output is the row as JSON.
+The request is JSON: problem, seed, method, options, limit, and a variation of the search where there is one. The last
+line of the output is the row as JSON.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ def answer(request: dict[str, Any]) -> Row:
 def main(request: dict[str, Any]) -> None:
     """Answer one request."""
     limit_processor_time(request["limit"])
+    if request.get("variation"):
+        from sparsebayes.benchmarks.ledger.ablation import Variation
+
+        Variation(**request["variation"]).apply()
     print(json.dumps(answer(request).as_dict()))
 
 

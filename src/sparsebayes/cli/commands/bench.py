@@ -155,6 +155,9 @@ def ledger(
         Path | None, typer.Option("--from", help="Take the rows from this record and measure nothing.")
     ] = None,
     page: Annotated[Path | None, typer.Option("--page", help="Page to make of all records.")] = None,
+    ablate: Annotated[
+        Path | None, typer.Option("--ablate", help="Page to make of what each policy and constant is worth.")
+    ] = None,
     records: Annotated[Path, typer.Option("--records", help="Folder of the records of the page.")] = Path(
         "benchmarks", "ledger"
     ),
@@ -168,6 +171,7 @@ def ledger(
       sparsebayes bench ledger --record benchmarks/ledger/0.2.json --note "one loop"
       sparsebayes bench ledger --against benchmarks/ledger/0.1.json
       sparsebayes bench ledger --page docs/ledger.md
+      sparsebayes bench ledger --ablate docs/ablation.md --only energy --only yacht --seeds 0
 
     Every fit runs in a process of its own, which is ended at its limit. Data that are not at hand are reported. The
     whole takes the better part of an hour. A page alone is made without measuring.
@@ -188,6 +192,7 @@ def ledger(
             against=against,
             source=source,
             page=page,
+            ablate=ablate,
             records=records,
         )
     )
