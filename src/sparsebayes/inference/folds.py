@@ -61,7 +61,7 @@ class Folds:
         self.problem = problem
         self.parts, self.enough, self.kick = parts, enough, kick
         self._parts: list[tuple[Gram, Array, Array, Array]] | None = None
-        self._weights = np.zeros(0)
+        self._weights = self._noise = np.zeros(0)
         self._known: dict[float, tuple[Array, Array]] = {}
 
     @staticmethod
@@ -97,9 +97,9 @@ class Folds:
         beta, other, size
             As in :meth:`prefer`.
         """
-        first = np.cumsum([0, *(len(targets) for _, _, targets in self._divided())])[:-1]
+        first = np.cumsum([0, *(len(targets) for _, _, targets, _ in self._divided())])[:-1]
         here, there = (
-            np.add.reduceat(self._weights * np.sum(self._left_out(level, size)[0] ** 2, axis=1), first)
+            np.add.reduceat(self._weights / self._noise * np.sum(self._left_out(level, size)[0] ** 2, axis=1), first)
             for level in (beta, other)
         )
         return 0.5 * float(np.mean(np.sort(np.log(here / there))[1:-1])) < -_CLEARLY
@@ -133,6 +133,7 @@ class Folds:
             # A function centred on a row that is left out would not be there without it.
             offered = [problem.eligible & ~np.isin(rows, np.flatnonzero(out)) for _, out in parts]
             self._weights = np.concatenate([counts[out] for _, out in parts])
+            self._noise = np.concatenate([noise[out] for _, out in parts])
             self._parts = [
                 (Gram(_part(problem, values[kept], kept, some)), values[out], problem.targets[out], noise[out])
                 for (kept, out), some in zip(parts, offered, strict=True)
