@@ -148,12 +148,12 @@ def table(rows: list[Row]) -> Table:
     return found
 
 
-def as_json(rows: list[Row], varying: Iterable[dict[str, Any]] = ()) -> str:
-    """All rows, their means, and the checks of noise that varies, for machines."""
+def as_json(rows: list[Row], **further: list[dict[str, Any]]) -> str:
+    """All rows, their means, and what was measured besides, for machines."""
     document = {
         "levels": LEVELS,
         "rows": [asdict(row) for row in rows],
         "means": [asdict(row) for row in summary(rows)],
-        "varying": list(varying),
+        **further,
     }
     return json.dumps(document, indent=1)

@@ -112,7 +112,7 @@ def run(tell: Callable[[str], None]) -> Iterator[Check]:
 
 def table(checks: list[Check]) -> Table:
     """The figures, for a terminal."""
-    found = Table(title="noise that varies")
+    found = Table(title="figures and the ranges that they should be in")
     for heading in ("row", "measured", "expected", "met"):
         found.add_column(heading, justify="left" if heading == "row" else "right")
     for check in checks:
