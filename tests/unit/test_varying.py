@@ -226,6 +226,23 @@ def test_chunks_are_refused():
         SparseBayesRegressor(noise="varies").partial_fit(*rows[0])
 
 
+@pytest.mark.parametrize("seed", [None, 0])
+def test_targets_without_noise_have_none_that_varies(seed):
+    x = np.linspace(-10.0, 10.0, 40)[:, None]
+    y = np.ones(40) if seed is None else np.exp(-0.1 * (x[:, 0] - x[7, 0]) ** 2)
+    model = RVR(gamma=0.1, noise="varies").fit(x, y)
+    assert not model.noise_varies_
+    np.testing.assert_allclose(model.predict(x), y, atol=1e-3)
+
+
+def test_a_mean_without_functions_may_have_noise_that_varies():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2))
+    model = SparseBayesRegressor(noise="varies").fit(X, np.exp(X[:, 1]) * rng.standard_normal(300))
+    assert model.noise_varies_
+    assert model.predict_noise([[0.0, 1.0]])[0] / model.predict_noise([[0.0, 0.0]])[0] == pytest.approx(np.e, rel=0.25)
+
+
 def test_counts_have_no_noise():
     x = np.linspace(0.0, 1.0, 30)[:, None]
     with pytest.raises(ValueError, match="predict_noise: counts"):

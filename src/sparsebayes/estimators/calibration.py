@@ -19,14 +19,15 @@ from sparsebayes.threads import one_thread
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-# Rows that are enough to tell the quantiles of their errors to a few per cent.
-_ENOUGH = 1000
+# Rows that are enough to tell the quantiles of their errors to five per cent.
+_ENOUGH = 400
 # Parts that few rows are divided into: more to learn from leaves less to correct for, at the cost of more searches.
-_FEW, _SMALL_PARTS = 500, 10
+_FEW, _SMALL_PARTS = 1000, 10
 # How far the noise is lowered for the second search on each part.
 _KICK = 4.0
-# Parts of the searches that say how errors fall with the number of rows.
-_HALVES = 2
+# Parts of the searches that say how errors fall with the number of rows, and rows that are enough for that: what they
+# say is raised to a small power.
+_HALVES, _ENOUGH_FOR_HALVES = 2, 200
 # Rows below which nothing is said.
 _FEWEST = 20
 
@@ -136,7 +137,7 @@ class LeftOutRows:
             return [Calibration()] * problem.n_targets
         parts = _SMALL_PARTS if problem.n_effective <= _FEW else FOLDS
         scores, weights = Folds(problem, parts, _ENOUGH, _KICK).standardised(1.0, size)
-        rough, rough_weights = Folds(problem, _HALVES, _ENOUGH, _KICK).standardised(1.0, size)
+        rough, rough_weights = Folds(problem, _HALVES, _ENOUGH_FOR_HALVES, _KICK).standardised(1.0, size)
         found = []
         for mine, before in zip(scores.T, rough.T, strict=True):
             larger, smaller = quantiles(mine, weights), quantiles(before, rough_weights)

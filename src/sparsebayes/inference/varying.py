@@ -109,8 +109,8 @@ def run_varying(
 
 
 def _trusted(mean: Result) -> bool:
-    """Whether residuals are those of a finished search, whose noise has not collapsed."""
-    return mean.status.converged and mean.status is not Status.NOISE_HELD
+    """Whether residuals are those of a finished search with noise that the data determine."""
+    return mean.status in (Status.CONVERGED, Status.EMPTY, Status.STALLED)
 
 
 @dataclass(frozen=True)
