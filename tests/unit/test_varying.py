@@ -13,6 +13,7 @@ from sparsebayes.export import to_c
 from sparsebayes.inference import Sequential, folds
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.settings import Settings
+from sparsebayes.inference.support import SupportRule
 from sparsebayes.inference.varying import run_varying
 from sparsebayes.report import write_report
 from sparsebayes.testing import check_posterior
@@ -28,7 +29,7 @@ def growing(n, seed):
 
 @pytest.fixture(scope="module")
 def fitted():
-    x, y, sigma = growing(300, 0)
+    x, y, sigma = growing(400, 0)
     return RVR(noise="varies").fit(x, y), x, y, sigma
 
 
@@ -182,6 +183,17 @@ def test_it_travels(fitted, tmp_path):
         to_c(model)
     with pytest.raises(ValueError, match="noise varies"):
         check_posterior(model, x, fitted[2])
+
+
+def test_moves_and_costs_are_counted(fitted):
+    model = fitted[0]
+    assert model.n_iter_ >= len(model.coef_[model.coef_ != 0.0])
+    noise = model._posteriors[0].varying
+    cost = model.certificate_.log_evidence - model.certificate_.objective
+    assert cost == pytest.approx(
+        len(noise.functions) * SupportRule.named("conservative", len(fitted[1])).cost, rel=1e-9
+    )
+    assert sum(record.n_moves for record in model.history_) >= model.n_iter_
 
 
 def test_the_report_shows_the_noise(fitted, tmp_path):

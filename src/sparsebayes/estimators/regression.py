@@ -230,16 +230,22 @@ def _solve_varying(task: Task, dictionary: Dictionary, group: _Group, number: in
     """Learn the mean and the noise of one target."""
     problem = _pose(task, dictionary, dictionary.eligible, group.t)
     found = run_varying(problem, task.solver, task.settings(number, warm=task.warm(number)), task.generator())
-    return Solved(dictionary, _bounded(found.result, found.bound), group.scale, variance=found.noise)
+    result = _bounded(found.result, found.bound, found.log_prior)
+    return Solved(dictionary, result, group.scale, variance=found.noise)
 
 
-def _bounded(result: Result, bound: float) -> Result:
-    """A result whose evidence is that of the last Gaussian problem, with the bound in its place."""
+def _bounded(result: Result, bound: float, log_prior: float = 0.0) -> Result:
+    """A result whose objective is that of the last Gaussian problem, with the bound in its place.
+
+    ``log_prior`` is the part of what the bound has beyond that problem's objective that is no evidence.
+    """
     shift, certificate = bound - result.active.objective(), result.certificate
     return replace(
         result,
         certificate=replace(
-            certificate, log_evidence=certificate.log_evidence + shift, objective=certificate.objective + shift
+            certificate,
+            log_evidence=certificate.log_evidence + shift - log_prior,
+            objective=certificate.objective + shift,
         ),
     )
 

@@ -49,9 +49,14 @@ from sparsebayes.likelihood import SquaredErrors
 # Noise of the means whose residuals the searches begin with, in that of constant noise: where a part of the rows has
 # little noise, constant noise may have explained away there what only a lower one resolves.
 _STARTS = (1.0, 0.1)
+# Moves of the search at low noise, in functions at constant noise and besides, and what it settles for in nats: it
+# would take in functions until nearly all rows are used up.
+_MORE, _SPARE, _ROUGHLY = 2, 20, 0.1
 # Rounds in which both halves are searched from nothing, and all rounds; each of the others begins from the last.
 _SEARCHES = 2
 _ROUNDS = 20
+# How often the offset follows the functions before the mean does.
+_LEVELS = 5
 # Rounds end when the bound rises by less, in nats.
 _SETTLED = 1e-2
 
@@ -78,11 +83,16 @@ class LogVariance:
 
 @dataclass(frozen=True)
 class VaryingResult:
-    """The mean's result, the bound on the log evidence, and the noise; None where it is constant."""
+    """The mean's result, the bound with the log prior of both supports, and the noise; None where it is constant."""
 
     result: Result
     bound: float
     noise: LogVariance | None = None
+
+    @property
+    def log_prior(self) -> float:
+        """The part of the bound that is the log prior of the noise's support, and no evidence."""
+        return 0.0 if self.noise is None else self.noise.active.log_prior()
 
 
 def run_varying(
@@ -103,7 +113,7 @@ def run_varying(
     if not _trusted(constant):
         return best
     for fraction in _STARTS:
-        found = loop.settle(loop.held(fraction / constant.active.beta) if fraction < 1.0 else constant)
+        found = loop.settle(constant if fraction == 1.0 else loop.held(constant, fraction))
         best = found if found is not None and found.bound > best.bound else best
     return best
 
@@ -122,17 +132,26 @@ class _Loop:
     settings: Settings
     rng: np.random.Generator
 
-    def held(self, noise_variance: float) -> Result:
-        """The mean for a constant noise that is given."""
-        settings = replace(self.settings, noise_variance=noise_variance, observe=None, keeper=None)
-        return run(self.problem, self._silent(), settings, self.rng)
+    def held(self, constant: Result, fraction: float) -> Result:
+        """The mean for a part of the constant noise, roughly: it only has to show where the noise is low."""
+        solver, limit = self._silent(), _MORE * constant.active.size + _SPARE
+        solver.effort = "fast"
+        settings = replace(
+            self.settings,
+            tol=max(self.settings.tol, _ROUGHLY),
+            max_iter=min(self.settings.max_iter, limit),
+            noise_variance=fraction / constant.active.beta,
+            observe=None,
+            keeper=None,
+        )
+        return run(self.problem, solver, settings, self.rng)
 
     def settle(self, mean: Result) -> VaryingResult | None:
         """Go from a mean to the noise and back until the bound stands still; None where the noise is constant."""
         best, noise = None, None
         for number in range(_ROUNDS):
             fresh = number < _SEARCHES
-            noise = self.noise(mean, None if fresh else noise)
+            noise = self.noise(mean, noise, fresh=fresh)
             if not noise.active.size:
                 break
             found = self.mean(noise, None if fresh else mean)
@@ -150,25 +169,42 @@ class _Loop:
         solver.callback = None
         return solver
 
-    def noise(self, mean: Result, near: LogVariance | None) -> LogVariance:
-        """The log variance for the residuals of a mean, searched from nothing or from another one."""
+    def noise(self, mean: Result, near: LogVariance | None, *, fresh: bool) -> LogVariance:
+        """The log variance for the residuals of a mean: the best from nothing, where it is fresh, and from another one.
+
+        Where a function takes away from the noise in one place the offset has to rise, and then others may pay.
+        """
+        squares, counts = expected_squares(self.problem, mean), self.problem.weights
+        level = float(np.log(np.average(squares, weights=counts)))
+        found = [] if near is None else [self._searched(squares, near.offset, near.active)]
+        found += [self._searched(squares, level, None)] if fresh or near is None else []
+        best = max(found, key=lambda noise: noise.active.objective())
+        for _ in range(_LEVELS if best.active.size else 0):
+            likelihood = best.active.problem.likelihood
+            off = np.average(likelihood.ratio(_outputs(best.active)[:, None]), weights=counts)
+            other = self._searched(squares, best.offset + float(np.log(off)), best.active)
+            gain = other.active.objective() - best.active.objective()
+            best = other if gain > 0.0 else best
+            if gain < _SETTLED:
+                break
+        return best
+
+    def _searched(self, squares: Array, offset: float, near: Active | None) -> LogVariance:
+        """The log variance with this offset, searched from nothing or from another one."""
         problem, counts = self.problem, self.problem.weights
-        squares = expected_squares(problem, mean)
-        offset = float(np.log(np.average(squares, weights=counts))) if near is None else near.offset
         candidates = problem.eligible.copy()
         if problem.bias is not None:
             candidates[problem.bias] = False  # the offset is as free as a constant noise is
-        cost = SupportRule.named("conservative", int(np.sum(candidates))).cost
         posed = LaplaceProblem(
             problem.design,
             SquaredErrors(squares, counts, offset),
             candidates,
             None,
             problem.stand_in,
-            cost,
+            SupportRule.named("conservative", int(np.sum(candidates))).cost,
             places=problem.places,
         )
-        warm = None if near is None else Warm.of(near.active)
+        warm = None if near is None else Warm.of(near)
         settings = replace(self.settings, noise_variance=None, observe=None, keeper=None, warm=warm)
         active = run(posed, self._silent(), settings, self.rng).active
         outputs = _outputs(active)
@@ -179,14 +215,26 @@ class _Loop:
         counts = self.problem.weights
         posed = self.problem.precise(noise.precisions)
         if near is None:
-            result = run_guarded(posed, self.solver, self.settings, self.rng)
+            result = run_guarded(posed, self.solver, replace(self.settings, keeper=None), self.rng)
         else:
-            result = run(posed, self.solver, replace(self.settings, warm=Warm.of(near.active)), self.rng)
+            settings = replace(self.settings, keeper=None, warm=Warm.of(near.active))
+            result = _after(near, run(posed, self.solver, settings, self.rng))
         outputs = _outputs(noise.active)
         offset = -float(np.log(result.active.beta)) - float(np.average(outputs, weights=counts))
         likelihood = noise.active.problem.likelihood
         paid = noise.active.objective() - likelihood.log_likelihood(outputs[:, None])
         return VaryingResult(result, result.active.objective() + paid, replace(noise, offset=offset))
+
+
+def _after(before: Result, result: Result) -> Result:
+    """A result with the moves that led to where it began; its own are those of a further start."""
+    after = 1 + max((record.start for record in before.history), default=-1)
+    return replace(
+        result,
+        certificate=replace(result.certificate, start=after + result.certificate.start),
+        history=before.history + [replace(record, start=after + record.start) for record in result.history],
+        n_iter=before.n_iter + result.n_iter,
+    )
 
 
 def _outputs(active: Active) -> Array:

@@ -43,22 +43,22 @@ class SquaredErrors(Likelihood):
         """Rows and outputs, (N, 1)."""
         return len(self.squares), 1
 
-    def _ratio(self, y: Array) -> Array:
+    def ratio(self, y: Array) -> Array:
         r""":math:`e_n^2/\sigma_n^2`, which is :math:`\chi_1^2` where the variance is right."""
         log_ratio = np.clip(-(y[:, 0] + self.offset), -_LARGEST_LOG_RATIO, _LARGEST_LOG_RATIO)
         return self.squares * np.exp(log_ratio)
 
     def log_likelihood(self, y: Array) -> float:
         """Log density of the errors."""
-        return -0.5 * float(self.weights @ (np.log(2.0 * np.pi) + y[:, 0] + self.offset + self._ratio(y)))
+        return -0.5 * float(self.weights @ (np.log(2.0 * np.pi) + y[:, 0] + self.offset + self.ratio(y)))
 
     def gradient(self, y: Array) -> Array:
         r""":math:`\tfrac12(e^2/\sigma^2 - 1)`."""
-        return (0.5 * self.weights * (self._ratio(y) - 1.0))[:, None]
+        return (0.5 * self.weights * (self.ratio(y) - 1.0))[:, None]
 
     def curvature(self, y: Array) -> Curvature:
         r""":math:`\tfrac12e^2/\sigma^2`."""
-        return Curvature((0.5 * self.weights * self._ratio(y))[:, None])
+        return Curvature((0.5 * self.weights * self.ratio(y))[:, None])
 
     def curvature_change(self, y: Array, variance: Array, along: Array | None = None) -> Array:
         r""":math:`B'V = -BV`."""
