@@ -1,11 +1,14 @@
 """The model that the loop climbs on, against dense algebra that shares no code with it."""
 
+from dataclasses import replace
+
+import mpmath
 import numpy as np
 import pytest
 
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.folds import Folds
-from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram, Posterior
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.starts import Full, Held, Kick, Schedule, ascend
@@ -146,3 +149,63 @@ def test_folds_see_a_collapse():
     t = Phi[:, :5] @ np.full(5, 2.0) + 0.5 * rng.normal(size=50)
     judge = Folds(posed(Phi, t[:, None], np.ones(50)))
     assert judge.prefer(1.0 / 0.25, 1e8, 50)
+
+
+# -- functions that inner products cannot tell apart ---------------------------------------------------------
+
+
+def wide(n=40, m=14, width=9.0):
+    """Wide bumps side by side, the targets a combination of them with large weights of changing sign."""
+    x, centres = np.linspace(-1.0, 1.0, n)[:, None], np.linspace(-1.0, 1.0, m)
+    Phi = np.exp(-(((x - centres) / width) ** 2))
+    t = np.sin(3.0 * x) + 0.01 * np.random.default_rng(0).normal(size=x.shape)
+    return Phi, t
+
+
+def exact_evidence(Phi, t, alpha, beta):
+    """Log evidence with fifty digits."""
+    with mpmath.workdps(50):
+        P, y = mpmath.matrix(Phi.tolist()), mpmath.matrix(t.tolist())
+        C = mpmath.eye(len(Phi)) / mpmath.mpf(beta)
+        for j, a in enumerate(alpha):
+            C += P[:, j] * P[:, j].T / mpmath.mpf(float(a))
+        quadratic = (y.T * mpmath.lu_solve(C, y))[0]
+        return float(-(len(Phi) * mpmath.log(2 * mpmath.pi) + mpmath.log(mpmath.det(C)) + quadratic) / 2)
+
+
+def test_nearly_dependent_functions_have_the_evidence_of_fifty_digits():
+    Phi, t = wide()
+    functions, alpha, beta = list(range(0, 14, 2)), np.full(7, 1e-9), 1e4
+    data = Gram(posed(Phi, t, np.ones(len(t))))
+    model = GaussianModel.weighing(data, functions, alpha, beta, False)
+    assert model.posterior.rotation is not None  # else nothing is tested here
+    assert model.evidence() == pytest.approx(exact_evidence(Phi[:, functions], t, alpha, beta), abs=1e-4)
+
+
+def test_scores_of_nearly_dependent_functions_are_what_additions_bring():
+    Phi, t = wide()
+    functions, alpha, beta = list(range(0, 14, 3)), np.full(5, 1e-6), 1e4
+    model = GaussianModel.weighing(Gram(posed(Phi, t, np.ones(len(t)))), functions, alpha, beta, False).exactly()
+    assert model.posterior.rotation is not None
+    scores, before = model.scores(), exact_evidence(Phi[:, functions], t, alpha, beta)
+    best = np.argsort(-scores.gain)[:3]
+    assert scores.gain[best[0]] > 1.0
+    for m in best:
+        added = scores.alpha[m] * np.sum(Phi[:, m] ** 2)
+        after = exact_evidence(Phi[:, [*functions, m]], t, [*alpha, added], beta)
+        assert scores.gain[m] == pytest.approx(after - before, rel=1e-3, abs=1e-3)
+
+
+def test_more_functions_than_rows_have_a_posterior_of_the_functions_themselves():
+    rng = np.random.default_rng(3)
+    Phi, t = rng.normal(size=(6, 9)), rng.normal(size=(6, 1))
+    alpha, beta, every = np.exp(rng.normal(size=9)), 3.0, list(range(9))
+    model = GaussianModel.weighing(Gram(posed(Phi, t, np.ones(6))), every, alpha, beta, False)
+    products = replace(model.posterior.products, suffice=False)
+    posterior = Posterior.of(products, model.posterior.alpha, beta)
+    assert posterior.rotation is not None
+    assert posterior.log_evidence == pytest.approx(model.evidence(), rel=1e-12)
+    np.testing.assert_allclose(posterior.mean, model.posterior.mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        posterior.explained.T @ posterior.explained, model.posterior.explained.T @ model.posterior.explained, atol=1e-12
+    )

@@ -371,4 +371,4 @@ def test_the_command_makes_the_page_of_ablations(tmp_path, monkeypatch):
     monkeypatch.setattr("sparsebayes.cli.ledger.variations", lambda: variations()[:1])
     page = tmp_path / "ablation.md"
     call("bench", "ledger", "--only", "sinc", "--seeds", "0", "--ablate", page)
-    assert "| no start with the noise held | " in page.read_text()
+    assert "| no kicks | " in page.read_text()

@@ -122,7 +122,7 @@ class _Run:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
         warm, fixed = self.settings.warm, self.settings.noise_variance
         partial = self.solver.working_sets and not self.settings.whole and (warm is None or warm.partial)
-        small = working_problem(problem) if partial else problem
+        small = working_problem(problem, noise_given=fixed is not None) if partial else problem
         if warm is not None and partial and not isinstance(small, LaplaceProblem):
             small, indices = holding(small, warm.indices)
             warm = replace(warm, indices=indices)
@@ -205,7 +205,7 @@ class _Run:
                 leader = number if gain > _WORTHWHILE else leader
             self._complete(number)
         if best is not begun:
-            final = climb(best, self.settings.tol, batch=batch, accepted=self._noting(self.best))
+            final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
             self.best = self._exact(replace(self.best, model=final))
 
     def _single_moves(self) -> None:

@@ -40,9 +40,14 @@ _WHOLE = 1 << 25
 _SCORED = 1 << 16
 
 
-def working_problem(problem: Problem | LaplaceProblem) -> Problem | LaplaceProblem:
-    """The problem to search in: the given one where it is small, else a working set of it."""
+def working_problem(problem: Problem | LaplaceProblem, *, noise_given: bool) -> Problem | LaplaceProblem:
+    """The problem to search in: the given one where it is small, else a working set of it.
+
+    A compression is exact enough for a noise that is learned through it, not for any that is given.
+    """
     if not isinstance(problem, GaussianProblem | LaplaceProblem):
+        return problem
+    if noise_given and problem.design.shape[0] * problem.design.shape[1] <= _LARGE:
         return problem
     if problem.stand_in is not None:
         small = problem.compressed() if isinstance(problem, GaussianProblem) else problem

@@ -63,8 +63,6 @@ class Variation:
 
 
 _POLICIES = (
-    Variation("no start with the noise held", "search.starts", "LOW_NOISE", []),
-    Variation("one start with the noise held", "search.starts", "LOW_NOISE", [0.003]),
     Variation("no kicks", "search.starts", "KICKS", []),
     Variation("two kicks", "search.starts", "KICKS", [4.0, 2.0]),
     Variation("kicks go round once", "run", "_WORTHWHILE", math.inf),

@@ -12,13 +12,14 @@ all scores follow from the rows of :math:`\mathbf G` that belong to them (T&F eq
     Q_m = \beta(b_m - \boldsymbol\mu^\top\mathbf g_m) .
 
 A row is computed once, when its function first enters a model, and serves all models of all starts.  Forming G squares
-the condition of the columns: digits that this loses are won back by the exact active set (``active.py``), on which
-every search ends and by which it is certified.
+the condition of the columns.  Where that loses digits that matter, the same posterior is made of the columns' coordinates
+in an orthonormal basis, which squares nothing and costs a few times more (``Posterior._from_functions``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,11 +31,16 @@ from sparsebayes.inference.problem import GaussianProblem, Index
 from sparsebayes.inference.search.climb import Scores
 from sparsebayes.inference.small import joint_newton, sumsq
 
-_CHOLESKY, _INVERT = get_lapack_funcs(("potrf", "trtri"), (np.zeros(1),))
-(_SOLVE,) = get_blas_funcs(("trsm",), (np.zeros(1),))
+_CHOLESKY, _INVERT, _REFLECT, _ROTATE = get_lapack_funcs(("potrf", "trtri", "tpqrt", "tpmqrt"), (np.zeros(1),))
+(_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))
+# Columns that LAPACK reflects at once.
+_BLOCK = 32
 
-# Part of a function that the model must leave over for its score to be above the rounding of G.
+# Part of a function that the model must leave over for its score to be above the rounding of G, and of its own columns.
 _RESOLVED = 1e-8
+_RESOLVED_BY_FUNCTIONS = 1e-12
+# Part of a function below which it lies in the span of others.
+_SPANNED = 1e-13
 # What rounding of the inner products may change an evidence by, as a part of it.
 _ROUNDING = 1e-5
 # Noise variance, as a part of the targets' mean square, below which residuals from inner products are mostly rounding.
@@ -75,6 +81,9 @@ class Gram:
         self.sumsq = self.mean_square * self.n * self.n_targets
         self._slot = np.full(problem.n_functions, -1, dtype=np.intp)
         self._rows, self._used = np.empty((0, problem.n_functions)), 0
+        self._spanned = np.zeros(problem.n_functions, dtype=bool)
+        self._basis, self._coordinates = np.empty((len(problem.target), 0)), np.empty((0, problem.n_functions))
+        self._targets = np.empty((0, problem.n_targets))
 
     @property
     def n_functions(self) -> int:
@@ -95,6 +104,25 @@ class Gram:
         self._learn(functions)
         return self._rows[np.ix_(self._slot[functions], functions)]
 
+    def coordinates(self, functions: Index) -> tuple[Array, Array]:
+        """Coordinates of all functions and of the targets, (k, M) and (k, T), in an orthonormal basis.
+
+        The basis spans these functions and all that were asked for before; it is made by Gram and Schmidt, twice over.
+        """
+        fresh = functions[~self._spanned[functions]]
+        if len(fresh):
+            basis, known = self._basis, self._basis.shape[1]
+            for column in self.columns(fresh).T:
+                for _ in range(2):
+                    column = column - basis @ (basis.T @ column)
+                norm = float(np.linalg.norm(column))
+                if norm > _SPANNED:
+                    basis = np.column_stack([basis, column / norm])
+            rows = self.problem.correlate(basis[:, known:]).T / self.norms
+            self._basis, self._coordinates = basis, np.vstack([self._coordinates, rows])
+            self._targets, self._spanned[fresh] = basis.T @ self.problem.target, True
+        return self._coordinates, self._targets
+
     def _learn(self, functions: Index) -> None:
         """Compute the rows that are not known yet."""
         fresh = functions[self._slot[functions] < 0]
@@ -111,49 +139,135 @@ class Gram:
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
-    """Posterior of some functions at one (α, β), and the objective there."""
+class Products:
+    """Inner products of the functions of a model with one another and with the targets.
 
+    Attributes
+    ----------
+    data : Gram
+        Where they come from.
+    functions : ndarray of int, shape (a,)
+        Functions in the model.
+    gram, projection : ndarray of shape (a, a), (a, T)
+        Of functions of unit norm.
+    suffice : bool
+        Whether posteriors may be made from them, as long as rounding allows it.
+    """
+
+    data: Gram
+    functions: Index
     gram: Array
     projection: Array
+    suffice: bool = True
+
+    @classmethod
+    def of(cls, data: Gram, functions: Index, suffice: bool = True) -> Products:
+        """Inner products of these functions."""
+        return cls(data, functions, data.among(functions), data.projection[functions], suffice)
+
+    def restricted(self, stays: NDArray[np.bool_]) -> Products:
+        """Of some of the functions only."""
+        gram, projection = self.gram[np.ix_(stays, stays)], self.projection[stays]
+        return Products(self.data, self.functions[stays], gram, projection, self.suffice)
+
+    @cached_property
+    def root(self) -> tuple[Array, Array, Array]:
+        r"""Q, R and :math:`\mathbf Q^\top\mathbf t` of :math:`\boldsymbol\Phi=\mathbf{QR}`, in coordinates.
+
+        Where there are fewer directions than functions, the last columns of Q are zero.
+        """
+        values, targets = self.data.coordinates(self.functions)
+        q, r = np.linalg.qr(values[:, self.functions])
+        missing = len(self.functions) - len(r)
+        if missing:
+            q, r = np.pad(q, ((0, 0), (0, missing))), np.pad(r, ((0, missing), (0, 0)))
+        return q, r, q.T @ targets
+
+    def rotated(self) -> Array:
+        r""":math:`\mathbf Q^\top` times all functions, (a, M)."""
+        q, _, _ = self.root
+        values, _ = self.data.coordinates(self.functions)
+        return q.T @ values[: len(q)]
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    r"""Posterior of some functions at one (α, β), and the objective there.
+
+    Attributes
+    ----------
+    products : Products
+        Of the functions.
+    alpha, beta : ndarray of shape (a,), float
+        Precisions of functions of unit norm, and inverse noise variance.
+    inverse : ndarray of shape (a, a)
+        :math:`\mathbf L^{-1}`, where :math:`\boldsymbol\Sigma^{-1}=\mathbf L\mathbf L^\top`.
+    half : ndarray of shape (a, T)
+        :math:`\mathbf L^{-1}\mathbf b`, half of the way to the mean.
+    mean : ndarray of shape (a, T)
+        Posterior mean of the weights.
+    residual_sumsq, log_evidence : float
+        Sum of squared residuals, and the log evidence.
+    rotation : tuple of ndarray or None
+        Reflections that make :math:`\mathbf L^\top` of the functions themselves, where inner products were not enough.
+    """
+
+    products: Products
     alpha: Array
     beta: float
-    factor: Array
+    inverse: Array
+    half: Array
     mean: Array
     residual_sumsq: float
     log_evidence: float
+    rotation: tuple[Array, Array] | None = None
 
     @classmethod
-    def of(cls, data: Gram, gram: Array, projection: Array, alpha: Array, beta: float) -> Posterior | None:
-        r"""Posterior of functions with these inner products; None where it is at the mercy of rounding.
+    def of(cls, products: Products, alpha: Array, beta: float) -> Posterior | None:
+        """Posterior from inner products or, where rounding would decide, from the functions themselves."""
+        found = cls._from_products(products, alpha, beta) if products.suffice or not len(alpha) else None
+        return found or cls._from_functions(products, alpha, beta)
+
+    @classmethod
+    def _from_products(cls, products: Products, alpha: Array, beta: float) -> Posterior | None:
+        r"""By Cholesky's factor of :math:`\beta\mathbf G+\mathbf A`; None where that is at the mercy of rounding.
 
         Errors of eps in the inner products change the evidence by about :math:`\beta\sum_j\mu_j^2` times that.
         """
+        data, gram, projection = products.data, products.gram, products.projection
         precision = beta * gram
         precision.flat[:: len(alpha) + 1] += alpha
         factor, failed = _CHOLESKY(precision, lower=1, clean=1)
         if failed:
             return None
         inverse = _INVERT(factor, lower=1)[0] if len(alpha) else factor
-        mean = inverse.T @ (inverse @ (beta * projection))
+        half = inverse @ projection
+        mean = inverse.T @ (beta * half)
         fit = data.sumsq - 2.0 * float(np.vdot(projection, mean)) + float(np.vdot(mean, gram @ mean))
-        fit = max(fit, np.finfo(float).eps * data.sumsq)  # below that it is rounding
-        log_evidence = (
-            0.5 * data.n_targets * data.n * np.log(beta / (2.0 * np.pi))
-            - 0.5 * beta * fit
-            - 0.5 * float(alpha @ sumsq(mean))
-            + data.n_targets * (0.5 * float(np.log(alpha).sum()) - float(np.log(factor.diagonal()).sum()))
-        )
+        log_evidence, fit = _evidence(data, alpha, beta, factor.diagonal(), mean, fit)
         if np.finfo(float).eps * beta * float(np.vdot(mean, mean)) > _ROUNDING * max(1.0, abs(log_evidence)):
             return None
-        found = cls(gram, projection, alpha, beta, factor, mean, fit, float(log_evidence))
-        found.__dict__["inverse"] = inverse
-        return found
+        return cls(products, alpha, beta, inverse, half, mean, fit, log_evidence)
 
-    @cached_property
-    def inverse(self) -> Array:
-        r""":math:`\mathbf L^{-1}`."""
-        return _INVERT(self.factor, lower=1)[0]
+    @classmethod
+    def _from_functions(cls, products: Products, alpha: Array, beta: float) -> Posterior | None:
+        r"""By reflections that turn :math:`(\sqrt\beta\,\mathbf R; \mathbf A^{1/2})` into :math:`\mathbf L^\top`.
+
+        Nothing is squared, so that functions may be as nearly dependent as their columns can show.
+        """
+        if not len(alpha):
+            return None
+        data, (_, r, c) = products.data, products.root
+        a, root = len(alpha), np.sqrt(beta)
+        upper, *rotation, _ = _REFLECT(a, min(a, _BLOCK), root * r, np.diag(np.sqrt(alpha)))
+        inverse, failed = _INVERT(upper, lower=0)
+        if failed:
+            return None
+        half = _rotated(rotation, c) / root
+        mean = inverse @ (beta * half)
+        fit = data.sumsq - float(np.vdot(c, c)) + float(np.sum((c - r @ mean) ** 2))
+        log_evidence, fit = _evidence(data, alpha, beta, np.abs(upper.diagonal()), mean, fit)
+        return cls(products, alpha, beta, inverse.T, half, mean, fit, log_evidence, (rotation[0], rotation[1]))
 
     @cached_property
     def variance(self) -> Array:
@@ -170,14 +284,46 @@ class Posterior:
         r""":math:`\gamma_j = 1-\alpha_j\Sigma_{jj}`."""
         return np.maximum(1.0 - self.alpha * self.variance, 0.0)
 
-    def restricted(self, data: Gram, stays: NDArray[np.bool_]) -> Posterior | None:
-        """Of some of the functions only."""
-        part = self.gram[np.ix_(stays, stays)]
-        return Posterior.of(data, part, self.projection[stays], self.alpha[stays], self.beta)
+    @property
+    def resolution(self) -> float:
+        """Part of a function that must be left over for its score to be above rounding."""
+        return _RESOLVED if self.rotation is None else _RESOLVED_BY_FUNCTIONS
 
-    def moved(self, data: Gram, alpha: Array, beta: float) -> Posterior | None:
+    @cached_property
+    def explained(self) -> Array:
+        r""":math:`\mathbf L^{-1}\mathbf G_{a\cdot}`, (a, M)."""
+        data = self.products.data
+        if self.rotation is not None:
+            return _rotated(self.rotation, self.products.rotated()) / np.sqrt(self.beta)
+        rows = data.rows(self.products.functions)
+        # From the right with the transposes, which lie in memory as BLAS wants them: nothing is copied.
+        return _MULTIPLY(1.0, self.inverse, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1).T if len(rows) else rows
+
+    def restricted(self, stays: NDArray[np.bool_]) -> Posterior | None:
+        """Of some of the functions only."""
+        return Posterior.of(self.products.restricted(stays), self.alpha[stays], self.beta)
+
+    def moved(self, alpha: Array, beta: float) -> Posterior | None:
         """At other precisions and another noise."""
-        return Posterior.of(data, self.gram, self.projection, alpha, beta)
+        return Posterior.of(self.products, alpha, beta)
+
+
+def _evidence(data: Gram, alpha: Array, beta: float, diagonal: Array, mean: Array, fit: float) -> tuple[float, float]:
+    """Log evidence (T&F eq. 7) by the diagonal of L, and the sum of squared residuals where that is not rounding."""
+    fit = max(fit, np.finfo(float).eps * data.sumsq)
+    log_evidence = (
+        0.5 * data.n_targets * data.n * np.log(beta / (2.0 * np.pi))
+        - 0.5 * beta * fit
+        - 0.5 * float(alpha @ sumsq(mean))
+        + data.n_targets * (0.5 * float(np.log(alpha).sum()) - float(np.log(diagonal).sum()))
+    )
+    return float(log_evidence), fit
+
+
+def _rotated(rotation: Sequence[Array], values: Array) -> Array:
+    """The upper half of the reflections' product with values above zeros."""
+    values = np.asfortranarray(values)
+    return _ROTATE(len(values), *rotation, values, np.zeros_like(values, order="F"), trans="T")[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,26 +332,20 @@ class GaussianModel:
 
     Attributes
     ----------
-    data : Gram
-        Inner products, shared with all other models of the problem.
-    functions : ndarray of int, shape (a,)
-        Functions in the model.
     posterior : Posterior
-        Their posterior, of functions of unit norm.
+        Of functions of unit norm.
     learn_noise : bool
         Whether settling moves the noise too.
     """
 
-    data: Gram
-    functions: Index
     posterior: Posterior
     learn_noise: bool
 
     @classmethod
     def of(cls, data: Gram, functions: Index, alpha: Array, beta: float, learn_noise: bool) -> GaussianModel | None:
         """The model of these functions (precisions are of functions of unit norm)."""
-        posterior = Posterior.of(data, data.among(functions), data.projection[functions], alpha, beta)
-        return None if posterior is None else cls(data, functions, posterior, learn_noise)
+        posterior = Posterior.of(Products.of(data, functions), alpha, beta)
+        return None if posterior is None else cls(posterior, learn_noise)
 
     @classmethod
     def empty(cls, data: Gram, beta: float, learn_noise: bool) -> GaussianModel:
@@ -223,6 +363,16 @@ class GaussianModel:
         return cls.empty(data, beta, learn_noise) if model is None else model
 
     # -- what is reported ----------------------------------------------------------------------------------
+
+    @property
+    def data(self) -> Gram:
+        """Inner products, shared with all other models of the problem."""
+        return self.posterior.products.data
+
+    @property
+    def functions(self) -> Index:
+        """Functions in the model, (a,)."""
+        return self.posterior.products.functions
 
     @property
     def indices(self) -> list[int]:
@@ -282,30 +432,31 @@ class GaussianModel:
         q2 = np.einsum("mt,mt->m", q, q) / self.data.n_targets
         out = np.full(len(s), np.inf)
         alpha, gain = best_moves(out, s, q2, self.data.n_targets, self.data.problem.inclusion_cost)
-        gain[~self.data.eligible | (s <= _RESOLVED * self.beta)] = 0.0
+        gain[~self.data.eligible | (s <= self.posterior.resolution * self.beta)] = 0.0
         gain[self.functions] = 0.0
         return Scores(gain, np.clip(alpha, *self._range()))
 
     def overlaps(self, functions: Index) -> Array:
         """Cosines of functions outside the model, as far as the model does not explain them."""
-        columns, explained = self.data.columns(functions), self._explained[:, functions]
+        columns, explained = self.data.columns(functions), self.posterior.explained[:, functions]
         left = self.beta * (columns.T @ columns) - self.beta**2 * (explained.T @ explained)
-        root = np.sqrt(np.maximum(self._outside[0][functions], _RESOLVED * self.beta))
+        root = np.sqrt(np.maximum(self._outside[0][functions], self.posterior.resolution * self.beta))
         return np.abs(left) / root / root[:, None]
 
     def joined(self, functions: Index, alpha: Array, tol: float) -> GaussianModel | None:
         """With these functions more, roughly settled."""
         grown = np.concatenate([self.functions, functions])
         precisions = np.concatenate([self.posterior.alpha, alpha])
-        model = GaussianModel.of(self.data, grown, precisions, self.beta, self.learn_noise)
-        return None if model is None else model._relaxed(tol)
+        products = Products.of(self.data, grown, self.posterior.products.suffice)
+        posterior = Posterior.of(products, precisions, self.beta)
+        return None if posterior is None else GaussianModel(posterior, self.learn_noise)._relaxed(tol)
 
     def settled(self, tol: float) -> GaussianModel:
         """At the joint maximum of all precisions and the noise, by Newton's method."""
-        functions, here = self.functions, self.posterior
+        here = self.posterior
         for _ in range(_STEPS):
-            functions, here = self._without_idle(functions, here)
-            if not len(functions):
+            here = self._without_idle(here)
+            if not len(here.alpha):
                 return self._empty()
             new = self._newton(here)
             if new is None:
@@ -313,7 +464,18 @@ class GaussianModel:
             rise, here = self._worth(new) - self._worth(here), new
             if rise < tol:
                 break
-        return GaussianModel(self.data, functions, self._polished(here), self.learn_noise)
+        return GaussianModel(self._polished(here), self.learn_noise)
+
+    def exactly(self) -> GaussianModel:
+        """From the functions themselves, where some others are too near to them for inner products to tell."""
+        s, _ = self._outside
+        hidden = self.data.eligible & (s <= self.posterior.resolution * self.beta)
+        hidden[self.functions] = False
+        if not hidden.any():
+            return self
+        products = replace(self.posterior.products, suffice=False)
+        posterior = Posterior.of(products, self.posterior.alpha, self.beta)
+        return self if posterior is None else GaussianModel(posterior, self.learn_noise)
 
     # -- starts --------------------------------------------------------------------------------------------
 
@@ -321,8 +483,8 @@ class GaussianModel:
         """The same functions and precisions at another noise level."""
         moved = self.posterior
         if beta != self.beta:
-            moved = self.posterior.moved(self.data, self.posterior.alpha, beta) or moved
-        return GaussianModel(self.data, self.functions, moved, learn_noise)
+            moved = self.posterior.moved(self.posterior.alpha, beta) or moved
+        return GaussianModel(moved, learn_noise)
 
     def _empty(self) -> GaussianModel:
         """Without functions, all of the targets being noise where that is learned."""
@@ -333,20 +495,20 @@ class GaussianModel:
 
     def _relaxed(self, tol: float) -> GaussianModel:
         r"""Roughly settled: MacKay's fixed point :math:`\alpha_j=\gamma_j/\mu_j^2`, over-relaxed, only upwards."""
-        functions, here, step = self.functions, self.posterior, 1.0
+        here, step = self.posterior, 1.0
         for _ in range(_SWEEPS):
             stays = ~self._idle(here)
             new = self._fixed_point(here, stays, step)
             rise = -np.inf if new is None else self._worth(new) - self._worth(here)
             if new is not None and rise > 0.0:
-                functions, here, step = functions[stays], new, min(_LONGER * step, _LONGEST)
-                if rise < tol or not len(functions):
+                here, step = new, min(_LONGER * step, _LONGEST)
+                if rise < tol or not len(here.alpha):
                     break
             elif step < _SHORTEST:
                 break
             else:
                 step *= _SHORTER
-        return GaussianModel(self.data, *self._without_idle(functions, here), self.learn_noise)
+        return GaussianModel(self._without_idle(here), self.learn_noise)
 
     def _fixed_point(self, here: Posterior, stays: NDArray[np.bool_], step: float) -> Posterior | None:
         """One sweep over the precisions of those that stay, and the noise (T&F step 9, Tipping 2001 eqs 16-18)."""
@@ -360,10 +522,8 @@ class GaussianModel:
             free = max(data.n - float(well.sum()), np.finfo(float).eps * data.n)
             wanted_beta = data.n_targets * free / here.residual_sumsq
             beta = min(beta * (wanted_beta / beta) ** step, self._most_certain())
-        if stays.all():
-            return here.moved(data, alpha, beta)
-        part = here.gram[np.ix_(stays, stays)]
-        return Posterior.of(data, part, here.projection[stays], alpha[stays], beta)
+        products = here.products if stays.all() else here.products.restricted(stays)
+        return Posterior.of(products, alpha[stays], beta)
 
     def _newton(self, here: Posterior) -> Posterior | None:
         """One safeguarded Newton step in all log precisions and the log noise; None where none ascends."""
@@ -372,7 +532,7 @@ class GaussianModel:
         for length in (1.0, 0.3, 0.1, 0.01):
             alpha = np.clip(here.alpha * np.exp(length * step[: len(here.alpha)]), *self._range())
             beta = min(here.beta * float(np.exp(length * step[-1])), limit) if self.learn_noise else here.beta
-            new = here.moved(self.data, alpha, beta)
+            new = here.moved(alpha, beta)
             if new is not None and self._worth(new) > self._worth(here):
                 return new
         return None
@@ -390,27 +550,27 @@ class GaussianModel:
             if float(np.abs(step).max()) > _NEAR:
                 break
             beta = min(here.beta * float(np.exp(step[-1])), self._most_certain()) if self.learn_noise else here.beta
-            new = here.moved(self.data, here.alpha * np.exp(step[: len(here.alpha)]), beta)
+            new = here.moved(here.alpha * np.exp(step[: len(here.alpha)]), beta)
             if new is None:
                 break
             here = new
         return here
 
-    def _without_idle(self, functions: Index, here: Posterior) -> tuple[Index, Posterior]:
+    def _without_idle(self, here: Posterior) -> Posterior:
         """Without the functions that are best left out (T&F eq. 21: q² ≤ s, or not worth what they cost)."""
-        while len(functions):
+        while len(here.alpha):
             idle = self._idle(here)
             if not idle.any():
                 break
-            fewer = here.restricted(self.data, ~idle)
+            fewer = here.restricted(~idle)
             if fewer is None or self._worth(fewer) < self._worth(here):
                 # Together they were worth something: the one that matters least goes first.
                 idle = np.arange(len(idle)) == np.argmin(np.where(idle, sumsq(here.mean) * here.alpha, np.inf))
-                fewer = here.restricted(self.data, ~idle)
+                fewer = here.restricted(~idle)
             if fewer is None or self._worth(fewer) < self._worth(here):
                 break
-            functions, here = functions[~idle], fewer
-        return functions, here
+            here = fewer
+        return here
 
     def _idle(self, here: Posterior) -> NDArray[np.bool_]:
         mean2, variance, well = sumsq(here.mean) / self.data.n_targets, here.variance, here.well_determined
@@ -434,21 +594,10 @@ class GaussianModel:
     # -- what the model leaves over ------------------------------------------------------------------------
 
     @cached_property
-    def _explained(self) -> Array:
-        r""":math:`\mathbf L^{-1}\mathbf G_{a\cdot}`, (a, M)."""
-        rows = self.data.rows(self.functions)
-        # From the right with the transposes, which lie in memory as BLAS wants them: nothing is copied.
-        return (
-            _SOLVE(1.0, self.posterior.factor, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
-            if len(rows)
-            else rows
-        )
-
-    @cached_property
     def _outside(self) -> tuple[Array, Array]:
         """S and Q of all functions (T&F eqs 24-25)."""
-        beta, explained = self.beta, self._explained
+        beta, explained = self.beta, self.posterior.explained
         s = beta - beta**2 * np.einsum("am,am->m", explained, explained)
         # G_{a·}ᵀμ with μ = Σβb and both factors of Σ
-        q = beta * (self.data.projection - beta * (explained.T @ (self.posterior.inverse @ self.posterior.projection)))
+        q = beta * (self.data.projection - beta * (explained.T @ self.posterior.half))
         return s, q

@@ -5,7 +5,8 @@ explain the rest away as noise.  So the loop is climbed from several places, eac
 
 * ``Schedule``: the paper's; from nothing, with the noise learned from the first functions on (T&F section 4);
 * ``Held``: from nothing with the noise *held* at a low level, where many functions enter; released at the end, when
-  all of them have had their say and most leave again;
+  all of them have had their say and most leave again.  Kicks do the same from a better place, so that these are made
+  only where one start has to do, or where every place is wanted;
 * ``Full``: from the whole dictionary, where that is small, brought down by the fixed point of Tipping 2001, which
   commits to nothing early;
 * ``Kick``: from the best model so far with the noise held several times lower, then released.  Functions that single
@@ -28,8 +29,9 @@ from sparsebayes.inference.search.climb import BATCH, climb
 
 # Noise variance of the first start as a fraction of the targets' mean square (T&F section 4, step 1).
 FIRST_NOISE = 0.1
-# Noise held by the starts from nothing, as the same fraction: a tenth of a per cent is below the noise of any of the
-# ledger's tables, so that all of their structure is seen.
+# Noise held by the starts from nothing of a thorough search, as the same fraction: a tenth of a per cent is below the
+# noise of any of the ledger's tables, so that all of their structure is seen.  Before kicks they gain nothing: without
+# them the evidence of 24 tables is .8 nats higher on average, the error 4 % lower, the time two thirds.
 LOW_NOISE = (0.03, 0.01, 0.003, 0.001)
 # Noise held where one start has to do: from .03 to .001 it ends higher than the paper's schedule on most tables.
 FAST_NOISE = 0.003
@@ -133,11 +135,12 @@ class Plan:
     @classmethod
     def named(cls, effort: str, n_functions: int, *, learn_noise: bool = True) -> Plan:
         """The plan of this name for a dictionary of this size; no noise level is held where the noise is given."""
-        full = (Full(),) if n_functions <= _SMALL_DICTIONARY else ()
-        kicks = tuple(Kick(factor) for factor in (THOROUGH_KICKS if effort == "thorough" else KICKS))
-        levels = tuple(Held(level) for level in LOW_NOISE) if learn_noise else ()
         if effort == "fast":
             return cls((Held(FAST_NOISE),) if learn_noise else (Schedule(),))
+        thorough = effort == "thorough"
+        levels = tuple(Held(level) for level in LOW_NOISE) if thorough and learn_noise else ()
+        full = (Full(),) if n_functions <= _SMALL_DICTIONARY else ()
+        kicks = tuple(Kick(factor) for factor in (THOROUGH_KICKS if thorough else KICKS))
         return cls((Schedule(), *levels, *full), kicks)
 
     def policy(self, number: int, leader: int) -> Policy | None:
