@@ -9,14 +9,7 @@ from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, d
 from sparsebayes.basis import RBF
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference import Backfitting, Status
-from sparsebayes.inference.additive import (
-    LinearComponent,
-    ParametricComponent,
-    RegressorComponent,
-    probabilistic_backfitting,
-)
 from sparsebayes.inference.branches import Branches
-from sparsebayes.inference.metric import MetricProblem
 from sparsebayes.inference.problem import GaussianProblem
 
 
@@ -52,6 +45,63 @@ def test_at_fixed_precisions_every_way_ends_in_the_exact_posterior_mean(way, hel
         if gain < 1e-15:
             break
     np.testing.assert_allclose(branches.weights, exact_mean(Phi, T, weights, alpha, noise), atol=1e-6)
+
+
+@pytest.mark.parametrize("m", [20, 90])
+def test_the_maximum_of_few_rows_or_functions_is_the_exact_posterior_mean(m):
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.5, 2.0, 60)
+    Phi, T, problem = problem_of(1, m=m, targets=2, weights=weights)
+    alpha, noise = rng.uniform(0.5, 5.0, m), 0.7
+    branches = Branches(problem, np.arange(m), np.zeros((m, 2)), alpha)
+    assert branches.few
+    assert branches.exact(noise) > 0.0
+    np.testing.assert_allclose(branches.weights, exact_mean(Phi, T, weights, alpha, noise), rtol=1e-9, atol=1e-12)
+    whitened = np.sqrt(weights)[:, None] * (T - Phi @ branches.weights)
+    np.testing.assert_allclose(branches.residual, whitened, atol=1e-10)
+    assert branches.exact(noise) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("n", "m", "noise"), [(120, 40, None), (200, 60, 0.09)])
+def test_where_sweeps_reach_the_maximum_computing_it_gives_the_same_model(n, m, noise, monkeypatch):
+    rng = np.random.default_rng(12)
+    X = rng.standard_normal((n, m))
+    y = X[:, :5] @ rng.uniform(1.0, 2.0, 5) + 0.3 * rng.standard_normal(n)
+    computed = SparseBayesRegressor(solver="backfitting", noise_variance=noise).fit(X, y)
+    monkeypatch.setattr("sparsebayes.inference.branches._FEW", 0)
+    climbed = SparseBayesRegressor(solver="backfitting", noise_variance=noise).fit(X, y)
+    np.testing.assert_array_equal(computed.relevance_, climbed.relevance_)
+    np.testing.assert_allclose(computed.coef_, climbed.coef_, rtol=1e-3, atol=1e-5)
+    assert computed.log_marginal_likelihood_ == pytest.approx(climbed.log_marginal_likelihood_, abs=1e-3)
+
+
+def spectra():
+    """Sixty smooth curves, scaled: neighbours are all but the same column."""
+    rng = np.random.default_rng(13)
+    centres = np.linspace(0.0, 1.0, 30)
+    shapes = np.exp(-0.5 * ((np.linspace(0.0, 1.0, 401)[:, None] - centres) / 0.05) ** 2)
+    X = rng.standard_normal((60, 30)) @ shapes.T + 1e-3 * rng.standard_normal((60, 401))
+    y = X[:, 150] - X[:, 300] + 0.1 * rng.standard_normal(60)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y / y.std()
+
+
+def test_nearly_dependent_columns_take_few_cycles_and_end_higher_than_sweeps_that_stop_short(monkeypatch):
+    X, y = spectra()
+    computed = SparseBayesRegressor(solver="backfitting").fit(X, y)
+    assert len(computed.history_) < 200
+    monkeypatch.setattr("sparsebayes.inference.branches._FEW", 0)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        climbed = SparseBayesRegressor(solver="backfitting", max_iter=len(computed.history_)).fit(X, y)
+    assert computed.history_[-1].objective > climbed.history_[-1].objective
+
+
+def test_cycles_factor_nothing_where_nobody_looks(monkeypatch):
+    X, y = sinc()
+    made, model = [], Backfitting.model
+    monkeypatch.setattr(Backfitting, "model", lambda self, state: made.append(1) or model(self, state))
+    found = RVR(gamma=0.1, solver="backfitting").fit(X, y)
+    assert len(found.history_) > 5
+    assert len(made) == 1
 
 
 def test_a_sweep_is_backfitting_one_function_at_a_time():
@@ -158,79 +208,3 @@ def test_settings_out_of_range(name, value):
     X, y = sinc()
     with pytest.raises(ValueError, match=r"choose one of|expected"):
         RVR(solver=Backfitting(**{name: value})).fit(X, y)
-
-
-# -- probabilistic backfitting and the metric --------------------------------------------------------------
-
-
-def test_probabilistic_backfitting_converges_to_least_squares():
-    rng = np.random.default_rng(8)
-    F = rng.standard_normal((50, 5)) @ rng.standard_normal((5, 5))
-    t = rng.standard_normal(50)
-    components = [LinearComponent(F[:, m]) for m in range(5)]
-    fit = probabilistic_backfitting(components, t, tol=1e-16, max_iter=100_000)
-    assert np.all(np.diff(fit.errors) <= 1e-12)
-    found = np.array([component.weights[0] for component in components])
-    np.testing.assert_allclose(F @ found, F @ np.linalg.lstsq(F, t, rcond=None)[0], atol=1e-5)
-
-
-def test_trainable_components_find_their_parameters():
-    rng = np.random.default_rng(9)
-    x = rng.uniform(-3.0, 3.0, 300)
-    u = rng.uniform(-1.0, 1.0, 300)
-    t = 2.0 * np.exp(-3.0 * (x - 0.5) ** 2) + np.sin(3.0 * u) + 0.05 * rng.standard_normal(300)
-
-    class Bins:
-        def fit(self, X, y):
-            self.edges = np.linspace(-1.0, 1.0, 21)
-            place = np.digitize(X[:, 0], self.edges)
-            self.means = np.array([y[place == k].mean() if np.any(place == k) else 0.0 for k in range(22)])
-            return self
-
-        def predict(self, X):
-            return self.means[np.digitize(X[:, 0], self.edges)]
-
-    def values(theta):
-        return theta[0] * np.exp(-theta[1] * (x - theta[2]) ** 2)
-
-    bump = ParametricComponent(values, np.array([1.0, 1.0, 0.0]))
-    fit = probabilistic_backfitting([bump, RegressorComponent(Bins(), u[:, None])], t)
-    assert fit.converged
-    np.testing.assert_allclose(bump.theta, [2.0, 3.0, 0.5], atol=0.15)
-    assert fit.errors[-1] < 0.02
-    with pytest.raises(ValueError, match="at least one"):
-        probabilistic_backfitting([], t)
-    with pytest.raises(ValueError, match="share"):
-        probabilistic_backfitting([bump], t, share=2.0)
-
-
-def test_gradient_of_the_metric():
-    rng = np.random.default_rng(10)
-    X, target, weights = rng.standard_normal((30, 3)), rng.standard_normal(30), rng.standard_normal(4)
-    problem = MetricProblem(X, X[:4], target, rng.uniform(0.5, 2.0, 4), 0.3, -1.0, 2.0)
-    here = np.array([-0.5, 0.2, -1.5])
-    _, metric, other = problem.value_and_gradient(here, weights)
-    for analytic, point in ((metric, 0), (other, 1)):
-        for k, expected in enumerate(analytic):
-            step = 1e-5 * np.eye(len(analytic))[k]
-            shift = (step, 0.0) if point == 0 else (0.0, step)
-            up = problem.value_and_gradient(here + shift[0], weights + shift[1])[0]
-            down = problem.value_and_gradient(here - shift[0], weights - shift[1])[0]
-            assert (up - down) / 2e-5 == pytest.approx(expected, rel=1e-5, abs=1e-6)
-
-
-def test_the_metric_climbs_the_bound():
-    rng = np.random.default_rng(11)
-    X = rng.uniform(-3.0, 3.0, (80, 3))
-    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(80)
-    log_metric = np.full(3, np.log(0.3))
-    model = SparseBayesRegressor(RBF(np.exp(-0.5 * log_metric)), solver="backfitting", fit_intercept=False).fit(X, y)
-    problem = MetricProblem(
-        X, np.asarray(model.relevance_vectors_), y, model.alpha_, model.noise_variance_, np.log(0.3), 2.0
-    )
-    np.testing.assert_allclose(problem.kernel(log_metric) @ model.coef_, model.predict(X), atol=1e-8)
-    before = problem.value_and_gradient(log_metric, model.coef_)[0]
-    moved, weights = problem.climb(log_metric, model.coef_, 100)
-    assert problem.value_and_gradient(moved, weights)[0] > before + 0.1
-    prior = MetricProblem(X, problem.centres, y, model.alpha_, model.noise_variance_, np.log(0.3), 1e-3)
-    np.testing.assert_allclose(prior.climb(log_metric, model.coef_, 100)[0], log_metric, atol=0.01)

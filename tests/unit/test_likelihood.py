@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from sparsebayes.likelihood import Bernoulli, Categorical, Gaussian, Poisson, SquaredErrors
+from sparsebayes.likelihood import Bernoulli, Categorical, Poisson, SquaredErrors
 
 N = 7
 RNG = np.random.default_rng(0)
 WEIGHTS = RNG.uniform(0.5, 3.0, N)
 LIKELIHOODS = {
-    "gaussian": Gaussian(RNG.standard_normal(N), WEIGHTS, 2.5),
     "bernoulli": Bernoulli(RNG.integers(0, 2, N).astype(float), WEIGHTS),
     "poisson": Poisson(RNG.integers(0, 9, N).astype(float), WEIGHTS, 0.7),
     "squares": SquaredErrors(RNG.standard_normal(N) ** 2, WEIGHTS, 0.3),

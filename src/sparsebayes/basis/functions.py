@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from sparsebayes.typing import Index
+
 from .parameters import Parameter
 
 Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 Specification = dict[str, Any]
 
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes import datasets
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 
 @dataclass(frozen=True)

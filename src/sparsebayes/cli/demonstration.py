@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from sparsebayes.atomic import write_atomically
@@ -16,8 +15,7 @@ from sparsebayes.datasets import load, make_sinc
 from sparsebayes.estimators import RVR
 from sparsebayes.report import plot_fit, write_report
 from sparsebayes.report.measures import RegressionTest, judge, regression_test
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _WIDTH = 4.0  # of the sinc problem's functions, in Tipping (2001)
 _FOLDS = 5

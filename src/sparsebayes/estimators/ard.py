@@ -6,7 +6,6 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -14,8 +13,7 @@ from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.regressors import SparseBayesRegressor
 from sparsebayes.inference import Solver
 from sparsebayes.inference.interrupt import interrupts_afterwards
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # scikit-learn's defaults, meant to say nothing; here the precisions have no prior at all.
 _VAGUE = 1e-6

@@ -17,9 +17,7 @@ from sparsebayes.basis.distances import farthest_rows
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
 from sparsebayes.design.centred import coarse
 from sparsebayes.inference.partitions import Partition
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from sparsebayes.typing import Array, Index
 
 # Up to this many rows every one of them is a candidate; beyond, so many are chosen that cover the inputs.
 CANDIDATES = 2000

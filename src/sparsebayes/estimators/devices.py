@@ -13,8 +13,7 @@ from sparsebayes.basis.arrays import ArrayFunctions, Place, bind_elsewhere, eval
 from sparsebayes.basis.base import Joined
 from sparsebayes.design import ArrayCompressed, ArrayDesign, ArrayKernelDesign, ArrayStack, Native, compress_elsewhere
 from sparsebayes.estimators.validation import check_largest
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Largest dictionary, or compression of one, that is held on a device; a larger one is made in blocks when it is needed.
 _HELD_BYTES = 2**33

@@ -23,8 +23,7 @@ from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.inference.moments import moment_problem
 from sparsebayes.inference.run import run
 from sparsebayes.posterior.axes import AXES, FeatureAxes, Projector
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 CENTRINGS = ("auto", "sparse", "exact")
 # "auto" centres with the kept rows alone while that changes the projections by less than this part of their size.

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.basis import Functions
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Steps away from a kept centre, as fractions of the extent of each input, and places on the way to its neighbours.
 _STEPS = tuple(0.5**k for k in (4, 6, 8, 10))

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from sparsebayes.threads import on_all_cores
 
-Array = NDArray[np.float64]
-
 # Rows of a block: its values under a few dozen functions stay in the cache between being made and being used.
 _ROWS = 4096
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.estimators.regressors import SparseBayesRegressor
 from sparsebayes.inference import Solver
+from sparsebayes.typing import Array
 
 try:
     from pysindy.optimizers import BaseOptimizer
@@ -19,8 +19,6 @@ except ImportError as error:
     raise ImportError(
         "sparsebayes.estimators.sindy needs the package pysindy: pip install 'sparsebayes[sindy]'"
     ) from error
-
-Array = NDArray[np.float64]
 
 
 class SparseBayesOptimizer(BaseOptimizer):

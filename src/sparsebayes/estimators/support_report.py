@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from sparsebayes.inference.support import Support, SupportRule
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 COLUMNS = ("output", "function", "weight", "std", "evidence_lost", "signal_to_noise", "sign_probability")
 _DIGITS = 6

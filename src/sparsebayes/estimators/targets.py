@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.inference import Certificate, Record
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Relative size of the rounding error of a centred target.
 _ROUNDING = 4.0 * np.finfo(float).eps

@@ -38,13 +38,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from sparsebayes.design import Design
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from sparsebayes.typing import Array, Index
 
 # Part of an effect's probability below which a candidate is left out of it.
 _NEGLIGIBLE = 1e-7

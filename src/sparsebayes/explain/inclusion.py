@@ -8,17 +8,15 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
 from sparsebayes.design import Design, as_design
 from sparsebayes.threads import one_thread
+from sparsebayes.typing import Array
 
 from .effects import Correlations, Effect, SingleEffects, State
 from .problems import Candidates, Posed, candidates_of, problems_of
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Members of a set among which correlations are computed.
 _PAIRED = 100

@@ -13,13 +13,10 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.basis import Functions
 from sparsebayes.basis.base import Specification
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from sparsebayes.typing import Array, Index
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Numbers held at once, so that a block of factors stays in the cache from one use to the next.
 _BLOCK = 1 << 17

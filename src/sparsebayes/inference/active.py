@@ -21,7 +21,7 @@ from sparsebayes.inference.evidence import Array, Statistics, best_moves, contri
 from sparsebayes.inference.factors import Factors
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import tall_qr
-from sparsebayes.inference.problem import GaussianProblem, Problem
+from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.screening import may_gain
 from sparsebayes.inference.small import SmallPosterior
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
@@ -54,12 +54,14 @@ class ActiveSet(Factors, Active):
         Sparsity and quality of every function (T&F eqs 24-25).
     """
 
-    def __init__(self, problem: Problem, beta: float) -> None:
+    single_moves = True
+
+    def __init__(self, problem: GaussianProblem, beta: float) -> None:
         self._clear(problem, beta)
         self.refresh()
 
     @classmethod
-    def from_model(cls, problem: Problem, indices: list[int], alpha: Array, beta: float) -> ActiveSet:
+    def from_model(cls, problem: GaussianProblem, indices: list[int], alpha: Array, beta: float) -> ActiveSet:
         """Posterior of a given model, computed from the data."""
         active = cls.__new__(cls)
         active._clear(problem, beta)
@@ -67,13 +69,23 @@ class ActiveSet(Factors, Active):
         active.rebuild()
         return active
 
+    def like(
+        self,
+        problem: GaussianProblem,
+        indices: list[int],
+        alpha: Array,
+        *,
+        beta: float | None = None,
+        mean: Array | None = None,
+    ) -> ActiveSet:
+        """The model of these functions; its weights follow, so that known ones are of no use."""
+        return ActiveSet.from_model(problem, indices, alpha, self.beta if beta is None else beta)
+
     def recompute(self) -> ActiveSet:
         """The same model from scratch, on the whole dictionary and the data themselves."""
         problem, indices, below = self.problem, self.indices, None
         while problem.parent is not None:
             below, indices, problem = problem, problem.lift(indices), problem.parent
-        if not isinstance(problem, GaussianProblem):
-            return ActiveSet.from_model(problem, indices, self.alpha, self.beta)
         screened = problem.screened(below)
         model = ActiveSet.from_model(screened, indices, self.alpha, self.beta)
         if isinstance(screened.design, ScreenedDesign):
@@ -160,9 +172,10 @@ class ActiveSet(Factors, Active):
         _, gain = best_moves(out, found.s, found.q2, parent.n_targets, parent.inclusion_cost)
         return found.numbers, gain
 
-    def cross(self) -> Array:
-        r""":math:`\beta\boldsymbol\Phi^\top\mathbf W\boldsymbol\Phi_a\boldsymbol\Sigma`, (M, a); see ``moves.py``."""
-        return self.beta * (self.C.T @ (self.R @ self.covariance))
+    def linearised(self) -> tuple[Array, Array, Array, Array]:
+        """The problem itself."""
+        cross = self.beta * (self.C.T @ (self.R @ self.covariance))
+        return self.S, self.Q, cross, self.beta * self.problem.sqnorms
 
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
@@ -348,7 +361,7 @@ class ActiveSet(Factors, Active):
         if self.updates >= _REFRESH_EVERY or (self.updates and self.drift() > _DRIFT):
             self.refresh()
 
-    def extend(self, problem: Problem) -> None:
+    def extend(self, problem: GaussianProblem) -> None:
         """Continue on a larger dictionary whose first functions are the present ones."""
         held, old = self._correlations(), self.problem.n_functions
         grown = np.zeros((len(held), problem.n_functions))

@@ -1,4 +1,4 @@
-r"""Bayesian backfitting (D'Souza, Vijayakumar & Schaal 2004, sections 3-5): no inversion anywhere.
+r"""Bayesian backfitting (D'Souza, Vijayakumar & Schaal 2004, sections 3-5): no inversion where rows are many.
 
 Every function is a branch of a fan-in with a share :math:`\psi_m` of the noise :math:`s` as hidden noise of its own.
 With the factorial posterior of the paper the log evidence is bounded by
@@ -26,7 +26,7 @@ from sparsebayes.inference.branches import Branches
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.jaakkola import bound_constant, bound_curvature, bound_problem, two_classes
-from sparsebayes.inference.laplace import LaplaceActive, LaplaceProblem
+from sparsebayes.inference.laplace import LaplaceProblem
 from sparsebayes.inference.noise import FLOOR, maximise_noise
 from sparsebayes.inference.solver import Info, Solver, State
 from sparsebayes.inference.status import Status
@@ -87,8 +87,8 @@ class Backfitting(Solver):
         One precision for each function (relevance determination, the backfitting relevance vector machine), or a single
         one for all (ridge regression whose ridge is learned; nothing leaves).
     updates : {"conjugate", "sequential", "parallel"}
-        How the weights are swept: conjugate directions made of sweeps there and back; one function after the other
-        (eq. 6); or all at once as in EM (eq. 9).
+        How the weights are swept: conjugate directions made of sweeps there and back, or, up to 300 rows or functions,
+        the maximum where they end; one function after the other (eq. 6); or all at once as in EM (eq. 9).
     inner : int
         Most sweeps between two updates of the precisions; there are fewer once they gain nothing, and each cycle begins
         where the last one ended.  (The first may make more, since what leaves is decided early.)
@@ -214,10 +214,8 @@ class Backfitting(Solver):
         state = _own(state)
         problem, branches = state.active.problem, state.branches
         indices = branches.indices.tolist()
-        if isinstance(problem, LaplaceProblem):
-            return self._relevant(lambda i, alpha: LaplaceActive.from_model(problem, i, alpha), indices, branches.alpha)
-        beta = 1.0 / state.noise
-        found = self._relevant(lambda i, alpha: ActiveSet.from_model(problem, i, alpha, beta), indices, branches.alpha)
+        beta, empty = 1.0 / state.noise, state.active
+        found = self._relevant(lambda i, alpha: empty.like(problem, i, alpha, beta=beta), indices, branches.alpha)
         if state.learn_noise and isinstance(found, ActiveSet):
             maximise_noise(found)
         return found
@@ -240,6 +238,8 @@ class Backfitting(Solver):
         steps = self.inner if state.position >= 0 else _FIRST * self.inner
         state.position += 1
         if self.updates == "conjugate":
+            if branches.few and branches.exact(state.noise) is not None:
+                return 0.0
             return branches.conjugate(state.noise, steps, _SETTLED * tol)
         for _ in range(steps):
             if self.updates == "sequential":

@@ -4,8 +4,9 @@ The log posterior of the weights at noise :math:`s` and precisions :math:`\alpha
 
 .. math::  -\frac{1}{2s}\|\mathbf t - \boldsymbol\Phi\mathbf b\|^2 - \tfrac12\sum_m\alpha_m b_m^2 ,
 
-is climbed without factoring or inverting anything, at O(NM) a sweep: every function in turn is regressed on its *fake
-target*, what all the others leave (D'Souza et al. eq. 6).  Functions come in blocks whose inner products
+is climbed at O(NM) a sweep: every function in turn is regressed on its *fake target*, what all the others leave
+(D'Souza et al. eq. 6).  Nothing is factored or inverted, unless rows or functions are so few that one small factor
+gives the end of all sweeps for less than a few dozen of them cost.  Functions come in blocks whose inner products
 :math:`\mathbf G` are kept, so that a sweep through a block is one forward substitution with the lower triangle of
 :math:`\mathbf G + s\mathbf A`: exactly the Gauss-Seidel sweep, at the speed of matrix products.
 """
@@ -13,18 +14,24 @@ target*, what all the others leave (D'Souza et al. eq. 6).  Functions come in bl
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsebayes.inference.evidence import Array
-from sparsebayes.inference.problem import Index, Problem
+from sparsebayes.inference.linalg import solve_cholesky, try_cholesky
+from sparsebayes.inference.problem import GaussianProblem, Index
 
 # Functions whose inner products are kept together.
 _BLOCK = 64
 # Columns are held in memory up to this many bytes, and fetched from the design block by block beyond.
 _HELD_BYTES = 1 << 30
+# Rows or functions up to which the maximum is computed instead of climbed to.  A step of conjugate gradients costs
+# about 12 NM operations and a factor N²M, so this many rows are worth some 25 steps; where functions are nearly
+# dependent 40 do not suffice, and cycles that stop short of the maximum follow one another by the thousand.
+_FEW = 300
 
 
 class Branches:
@@ -44,7 +51,7 @@ class Branches:
         :math:`\mathbf t-\boldsymbol\Phi\mathbf b`, whitened.
     """
 
-    def __init__(self, problem: Problem, indices: Index, weights: Array, alpha: Array) -> None:
+    def __init__(self, problem: GaussianProblem, indices: Index, weights: Array, alpha: Array) -> None:
         self.problem = problem
         self.indices, self.weights, self.alpha = indices, weights.copy(), alpha.copy()
         self._held: Array | None = None
@@ -53,9 +60,13 @@ class Branches:
         self._prepare()
 
     def _prepare(self) -> None:
+        self.__dict__.pop("_grams", None)
         self.sqnorms = self.problem.sqnorms[self.indices]
-        self._grams = [values.T @ values for _, values in self._blocks()]
         self.residual = self.problem.target - self.product(self.weights)
+
+    @cached_property
+    def _grams(self) -> list[Array]:
+        return [values.T @ values for _, values in self._blocks()]
 
     @property
     def size(self) -> int:
@@ -111,6 +122,43 @@ class Branches:
         return self.correlate(self.residual) - noise * self.alpha[:, None] * self.weights
 
     # -- ways to climb -------------------------------------------------------------------------------------
+
+    @property
+    def few(self) -> bool:
+        """Whether the maximum costs less than the way there."""
+        return self._held is not None and min(self._held.shape) <= _FEW
+
+    def exact(self, noise: float) -> float | None:
+        r"""The maximum itself; returns the gain of the log posterior, or None where rounding is in the way.
+
+        With functions no more than rows :math:`\mathbf b=(\boldsymbol\Phi^\top\boldsymbol\Phi+s\mathbf A)^{-1}
+        \boldsymbol\Phi^\top\mathbf t`, else :math:`\mathbf b=\mathbf A^{-1}\boldsymbol\Phi^\top(\boldsymbol\Phi
+        \mathbf A^{-1}\boldsymbol\Phi^\top+s\mathbf I)^{-1}\mathbf t`, of functions scaled by their prior deviations.
+        """
+        if self._held is None or not self.size:
+            return None
+        root = np.sqrt(self.alpha)
+        scaled, target = self._held / root, self.problem.target
+        wide = scaled.shape[1] > scaled.shape[0]
+        square = scaled @ scaled.T if wide else scaled.T @ scaled
+        square.flat[:: len(square) + 1] += noise
+        factor = try_cholesky(square)
+        if factor is None:
+            return None
+        if wide:
+            dual = solve_cholesky(factor, target)
+            dual += solve_cholesky(factor, target - scaled @ (scaled.T @ dual) - noise * dual)
+            weights = scaled.T @ dual
+        else:
+            weights = solve_cholesky(factor, scaled.T @ target)
+            weights += solve_cholesky(factor, scaled.T @ (target - scaled @ weights) - noise * weights)
+        before, old = self._height(noise), (self.weights, self.residual)
+        self.weights = weights / root[:, None]
+        self.residual = target - self._held @ self.weights
+        gain = self._height(noise) - before
+        if gain < 0.0:  # nothing is left but rounding
+            self.weights, self.residual = old
+        return max(gain, 0.0)
 
     def parallel(self, noise: float, share: float) -> float:
         r"""All functions at once, by a fraction of the way (eq. 9, with :math:`\psi_{zm}` = share × noise).

@@ -7,14 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.solver import Solver, State
 from sparsebayes.inference.status import Record
 
 # Counters and marks of a state.
-_CARRIED = ("since_noise", "position", "settled", "swept", "shifts", "level")
+_CARRIED = ("since_noise", "position", "settled", "swept", "shifts")
 
 
 @dataclass(frozen=True)
@@ -110,11 +108,7 @@ def revive(saved: Checkpoint, solver: Solver, empty: Active, rng: np.random.Gene
         problem = problem.enlarge(fresh) if len(fresh) else problem
     rng.bit_generator.state = saved.rng
     alpha = np.array(saved.alpha)
-    active = (
-        LaplaceActive.from_model(problem, saved.indices, alpha, np.array(saved.mean))
-        if isinstance(empty, LaplaceActive)
-        else ActiveSet.from_model(problem, saved.indices, alpha, saved.beta)
-    )
+    active = empty.like(problem, saved.indices, alpha, beta=saved.beta, mean=np.array(saved.mean))
     state = solver.init(active, saved.learn_noise, rng)
     for name in _CARRIED:
         setattr(state, name, saved.carried[name])

@@ -32,7 +32,7 @@ from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.linalg import cholesky, independent_columns, inverse_upper, log_det
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.newton import Mode, find_mode
-from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
 # Up to this bound on the condition number of G its Cholesky factor is good to ten digits; beyond, the factor comes from
@@ -41,6 +41,8 @@ _WELL_CONDITIONED = 1e6
 _RESOLVED = 1e-14
 # Part of a column outside the span of the others below which it is dependent.
 _IN_SPAN = 1e-13
+# The dual form is kept while there are more functions than this fraction of the rows.
+_NARROW = 0.5
 
 
 def factorise(scaled: Array) -> Array:
@@ -148,9 +150,9 @@ class Dual(Active):
 class DualActive(Dual):
     """Gaussian posterior of any number of functions."""
 
-    problem: Problem
+    problem: GaussianProblem
 
-    def __init__(self, problem: Problem, indices: list[int], alpha: Array, beta: float) -> None:
+    def __init__(self, problem: GaussianProblem, indices: list[int], alpha: Array, beta: float) -> None:
         self.problem = problem
         self._set(list(indices), problem.columns(np.array(indices, dtype=np.intp)), alpha, beta)
 
@@ -215,6 +217,14 @@ class DualActive(Dual):
             return False
         unit = self._columns / np.linalg.norm(self._columns, axis=0)
         return len(independent_columns(unit, _IN_SPAN)) == self.size
+
+    def for_single_moves(self) -> ActiveSet | DualActive:
+        """The same model in the form for single moves, where its functions are independent."""
+        return self.recompute() if self.fits else self
+
+    def narrowed(self) -> ActiveSet | DualActive:
+        """The same model in the form for single moves, once its functions are far fewer than the rows."""
+        return self.recompute() if self.size <= _NARROW * len(self.problem.target) else self
 
     def recompute(self) -> ActiveSet | DualActive:
         """The same model from the data, in the form for single moves where it fits."""
@@ -289,6 +299,14 @@ class DualLaplace(Dual):
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
         return self.recompute().condition_number()
+
+    def for_single_moves(self) -> LaplaceActive:
+        """The same model in the form for single moves."""
+        return self.recompute()
+
+    def narrowed(self) -> LaplaceActive | DualLaplace:
+        """The same model in the form for single moves, once its functions are fewer than the outputs of the rows."""
+        return self.recompute() if self.size <= int(np.prod(self.problem.likelihood.shape)) else self
 
     def recompute(self) -> LaplaceActive:
         """The same functions from the data, in the form for single moves."""

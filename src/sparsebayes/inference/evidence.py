@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsebayes.design import projected
 from sparsebayes.inference.evidence import Array
-from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.small import SmallPosterior, SmallProblem
 
 # A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
@@ -36,7 +36,7 @@ class Factors:
     alpha: Array
     mean: Array
 
-    def _clear(self, problem: Problem, beta: float) -> None:
+    def _clear(self, problem: GaussianProblem, beta: float) -> None:
         self.problem = problem
         self.beta = beta
         self.indices: list[int] = []

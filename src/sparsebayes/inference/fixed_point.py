@@ -24,7 +24,6 @@ from sparsebayes.inference.dual import DualActive, DualLaplace
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.hyperpriors import Hyperpriors
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.noise import NoiseProfile, noise_floor
 from sparsebayes.inference.scores import Scores, score
@@ -38,8 +37,6 @@ _REACH = 8.0
 _HALVINGS = 12
 # A slow rule's steps grow by this factor from sweep to sweep while the objective rises.
 _LONGER = 1.5
-# The dual form is kept while there are more functions than this fraction of the rows.
-_NARROW = 0.5
 
 
 @dataclass
@@ -96,8 +93,8 @@ class FixedPoint(Solver):
         unit = problem.n_effective * problem.mean_square
         alpha = len(every) * problem.sqnorms[every] / unit
         if isinstance(problem, LaplaceProblem):
-            return _narrow(DualLaplace(problem, every.tolist(), alpha))
-        return _narrow(DualActive(problem, every.tolist(), alpha, active.beta))
+            return DualLaplace(problem, every.tolist(), alpha).narrowed()
+        return DualActive(problem, every.tolist(), alpha, active.beta).narrowed()
 
     def step(self, state: State, tol: float) -> Info | None:
         """One sweep, or one single move once sweeps bring no more; None when no move gains more than ``tol``."""
@@ -121,7 +118,7 @@ class FixedPoint(Solver):
             state.sweeping = False
             return None
         pruned, after = self._prune(*climbed, state.learn_noise)
-        narrow = _narrow(pruned)
+        narrow = pruned.narrowed()
         state.active = narrow
         prior = self.hyperpriors.log_prior(narrow, noise=state.learn_noise)
         state.evidence = after - prior if narrow is pruned else narrow.evidence()
@@ -162,24 +159,15 @@ class FixedPoint(Solver):
         return active, here
 
 
-def _narrow(active: Active) -> Active:
-    """In the form for single moves once the functions are fewer than the rows."""
-    if isinstance(active, DualActive) and active.size <= _NARROW * len(active.problem.target):
-        return active.recompute()
-    if isinstance(active, DualLaplace) and active.size <= int(np.prod(active.problem.likelihood.shape)):
-        return active.recompute()
-    return active
-
-
 # -- single moves ------------------------------------------------------------------------------------------------
 
 
 def finish(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     """One single move; None when none gains more than ``tol``."""
-    if isinstance(state.active, DualLaplace) or (isinstance(state.active, DualActive) and state.active.fits):
-        state.active = state.active.recompute()
-        state.evidence = state.active.evidence()
-    if not hyperpriors.flat or not isinstance(state.active, ActiveSet | LaplaceActive):
+    ready = state.active.for_single_moves()
+    if ready is not state.active:
+        state.active, state.evidence = ready, ready.evidence()
+    if not hyperpriors.flat or not state.active.single_moves:
         return _move(state, tol, hyperpriors)
     info = Sequential().step(state, tol)
     if info is not None and info.move == REFUSED and isinstance(state.active, ActiveSet):

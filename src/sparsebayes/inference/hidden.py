@@ -13,10 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.evidence import Array, best_moves
+from sparsebayes.inference.evidence import best_moves
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.settling import settle_all
 
 # Functions up to which a model may hide others, and additions that are tried.
@@ -74,14 +72,8 @@ def _loosened(active: Active, part: float, constants: list[int], beside: int | N
     alpha = np.concatenate([active.alpha, active.statistics().s[constants]])
     same: NDArray[np.bool_] = np.array([beside is None or i // size == beside // size for i in indices])
     stays = same | (np.arange(len(indices)) < active.size)
-    return _model(active, [i for i, kept in zip(indices, stays, strict=True) if kept], (alpha * part**same)[stays])
-
-
-def _model(active: Active, indices: list[int], alpha: Array) -> Active:
-    """A model of the same problem."""
-    if isinstance(active, ActiveSet):
-        return ActiveSet.from_model(active.problem, indices, alpha, active.beta)
-    return LaplaceActive.from_model(active.problem, indices, alpha)
+    kept = [i for i, stay in zip(indices, stays, strict=True) if stay]
+    return active.like(problem, kept, (alpha * part**same)[stays])
 
 
 def _constants(active: Active) -> list[int]:

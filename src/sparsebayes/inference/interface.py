@@ -31,6 +31,8 @@ class Active(ABC):
     approximate : bool
         Whether predicted gains hold to first order only, and scoring the dictionary costs far more than re-estimating
         what is in the model.
+    single_moves : bool
+        Whether functions can be added and deleted one at a time without computing everything anew.
     """
 
     problem: Any
@@ -40,6 +42,25 @@ class Active(ABC):
     mean: Array
     covariance: Array
     approximate: bool = False
+    single_moves: bool = False
+
+    def like(
+        self, problem: Any, indices: list[int], alpha: Array, *, beta: float | None = None, mean: Array | None = None
+    ) -> Active:
+        """The model of these functions of a problem, under the same likelihood, computed from the data.
+
+        Its noise is the present one unless another is given; the weights at its mode need not be found again where they
+        are known.
+        """
+        raise TypeError(f"{type(self).__name__} gives rise to no model of other functions")
+
+    def for_single_moves(self) -> Active:
+        """The same model in the form for single moves, where there is one."""
+        return self
+
+    def narrowed(self) -> Active:
+        """The same model in the form for single moves, once its functions are few enough for that to be cheaper."""
+        return self
 
     @property
     def size(self) -> int:
@@ -94,6 +115,14 @@ class Active(ABC):
     def extend(self, problem: Any) -> None:
         """Continue on a larger dictionary whose first columns are the present ones."""
         raise TypeError(f"{type(self).__name__} holds the whole dictionary")
+
+    def linearised(self) -> tuple[Array, Array, Array, Array]:
+        r"""The weighted Gaussian problem, of row weights B, that the likelihood is at the present weights.
+
+        ``S`` (M,), ``Q`` (M, T), :math:`\boldsymbol\Phi^\top\mathbf B\boldsymbol\Phi_a\boldsymbol\Sigma` (M, a) and the
+        squared norms (M,) of all functions.
+        """
+        raise TypeError(f"{type(self).__name__} has no rows to weigh")
 
     @abstractmethod
     def leave_one_out(self) -> tuple[Array, Array]:

@@ -61,6 +61,7 @@ class LaplaceActive(Active):
     """
 
     approximate = True
+    single_moves = True
 
     def __init__(self, problem: LaplaceProblem) -> None:
         self.problem = problem
@@ -80,6 +81,25 @@ class LaplaceActive(Active):
         mode = find_mode(columns, alpha, np.zeros(len(alpha))) if mean is None else mode_at(columns, alpha, mean)
         active._commit(columns, alpha.copy(), mode)
         return active
+
+    def like(
+        self,
+        problem: LaplaceProblem,
+        indices: list[int],
+        alpha: Array,
+        *,
+        beta: float | None = None,
+        mean: Array | None = None,
+    ) -> LaplaceActive:
+        """The model of these functions; it has no noise."""
+        return LaplaceActive.from_model(problem, indices, alpha, mean)
+
+    def linearised(self) -> tuple[Array, Array, Array, Array]:
+        """At the mode (T&F eqs 24-25)."""
+        found = self.problem.active(self.indices).slopes(self.mean)
+        cross = found.inner @ self.covariance
+        s = found.norms - np.einsum("ma,ma->m", cross, found.inner)
+        return s, found.quality[:, None], cross, found.norms
 
     def recompute(self) -> LaplaceActive:
         """The same functions on the data, their precisions settled to the last digits.

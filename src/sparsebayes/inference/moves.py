@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array, best_alpha, contribution
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.laplace import LaplaceActive
-from sparsebayes.inference.problem import GaussianProblem
 
 # Fraction of βφᵀWφ above which s has correct digits after a deletion.
 _RESOLVED = 1e-11
@@ -64,12 +62,7 @@ class Linearised:
     @classmethod
     def of(cls, active: Active) -> Linearised:
         """Of a regression model exactly; of another one at its mode."""
-        if isinstance(active, ActiveSet):
-            return cls(active, active.S, active.Q, active.cross(), active.beta * active.problem.sqnorms)
-        found = active.problem.active(active.indices).slopes(active.mean)
-        cross = found.inner @ active.covariance
-        s = found.norms - np.einsum("ma,ma->m", cross, found.inner)
-        return cls(active, s, found.quality[:, None], cross, found.norms)
+        return cls(active, *active.linearised())
 
     def without(self, out: list[int]) -> tuple[Array, Array]:
         """``s`` and mean ``q²`` of all functions once these are out of the model (T&F eqs 40, 41)."""
@@ -81,7 +74,7 @@ class Linearised:
     def open(self, s: Array) -> NDArray[np.bool_]:
         """Functions outside the model that may take the place of others, and whose ``s`` is above rounding."""
         problem = self.active.problem
-        offered = problem.offered if isinstance(problem, GaussianProblem) else None
+        offered = None if self.active.approximate else problem.offered
         allowed = problem.eligible if offered is None else problem.eligible | (offered & (self.norms > 0.0))
         allowed = allowed & (s > _RESOLVED * self.norms)
         allowed[self.active.indices] = False
@@ -109,16 +102,6 @@ class Linearised:
 Proposals = Callable[[Active, float], Iterator[Swap]]
 
 
-def exchanges(active: Active) -> Array:
-    """Change of the evidence for every pair: the j-th function of the model out, function i in; (a, M).
-
-    Minus infinity where i may not enter.  The precisions of all other functions stay; that of i is the best one.
-    """
-    found = Linearised.of(active)
-    gains = [found.additions([j])[1] - found.lost([j]) for j in range(active.size)]
-    return np.array(gains).reshape(active.size, len(found.S))
-
-
 def best_exchanges(active: Active, tol: float) -> Iterator[Swap]:
     """The exchanges that promise most, best first."""
     found = Linearised.of(active)
@@ -137,7 +120,7 @@ def best_splits(active: Active, tol: float) -> Iterator[Swap]:
     Two functions nearly on top of each other always fit a little better than one, so that a split has to bring
     :math:`\tfrac12\log N` nats: what one weight more is worth.
     """
-    if not isinstance(active, ActiveSet):
+    if active.approximate:
         return
     tol = max(tol, 0.5 * float(np.log(active.problem.n_effective)))
     linear = Linearised.of(active)
@@ -170,7 +153,7 @@ def perform(active: Active, swap: Swap) -> Active | None:
     else:
         keep = [k for k in range(active.size) if k not in swap.out]
         indices = [*(active.indices[k] for k in keep), *swap.into]
-        after = LaplaceActive.from_model(active.problem, indices, np.append(active.alpha[keep], swap.alpha))
+        after = active.like(active.problem, indices, np.append(active.alpha[keep], swap.alpha))
     return after if after.objective() > before else None
 
 
@@ -196,7 +179,7 @@ def _partners(active: Active) -> Iterator[tuple[int, int]]:
 
 
 def _pair(
-    active: ActiveSet, linear: Linearised, j: int, near: NDArray[np.intp]
+    active: Active, linear: Linearised, j: int, near: NDArray[np.intp]
 ) -> tuple[int, int, tuple[float, float], float]:
     """Best two of these functions to take the place of function j: which, their precisions, and what they bring.
 

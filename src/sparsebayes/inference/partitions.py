@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsebayes.basis import Functions
-from sparsebayes.design import DenseDesign, Design, LazyDesign
+from sparsebayes.design import Design, LazyDesign
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.linalg import try_cholesky
 from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.points import Point, SummedPoint
-from sparsebayes.inference.problem import GaussianProblem, Index
+from sparsebayes.inference.problem import Index
 from sparsebayes.inference.screening import Measured
 from sparsebayes.likelihood import Likelihood
 
@@ -317,12 +317,3 @@ def triangle_of(sums: Array, first: Array) -> Array | None:
 def join_triangles(parts: list[Array]) -> Array:
     """The triangle of all rows from those of some."""
     return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"), dtype=np.float64)
-
-
-def problem_of(held: Array, n: int, eligible: NDArray[np.bool_], bias: int | None) -> GaussianProblem:
-    """The Gaussian problem of all n rows, from their triangle: exactly that of the rows themselves."""
-    Phi, t = held[:-1, :-1], held[:-1, -1:]
-    problem = GaussianProblem(DenseDesign(np.ascontiguousarray(Phi)), t.copy(), np.ones(len(Phi)), eligible, bias)
-    problem.n_effective, problem.rowwise = float(n), False
-    problem.unexplained = float(held[-1, -1] ** 2)
-    return problem

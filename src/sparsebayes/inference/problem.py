@@ -7,8 +7,6 @@ likelihood gave the weights, or what the functions are.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
@@ -21,101 +19,6 @@ from sparsebayes.inference.linalg import cholesky
 from sparsebayes.threads import on_all_cores
 
 Index = NDArray[np.intp]
-
-
-class Problem(Protocol):
-    r"""A weighted Gaussian problem :math:`(\mathbf B, \mathbf h)` with :math:`\mathbf B = \beta\mathbf W`."""
-
-    @property
-    def n_functions(self) -> int:
-        """Number of candidate functions M."""
-        ...
-
-    @property
-    def n_targets(self) -> int:
-        """Number of targets T that share one precision per function."""
-        ...
-
-    @property
-    def n_effective(self) -> float:
-        """Number of observations of one target, in the sense of the evidence (the sum of the weights)."""
-        ...
-
-    @property
-    def eligible(self) -> NDArray[np.bool_]:
-        """Functions that may enter: not zero, and not a copy of an earlier one."""
-        ...
-
-    @property
-    def inclusion_cost(self) -> float:
-        """Log prior odds against a function, in nats; zero leaves the support to the evidence alone."""
-        ...
-
-    @property
-    def sqnorms(self) -> Array:
-        r"""Squared norms :math:`\phi_m^\top\mathbf W\phi_m`."""
-        ...
-
-    @property
-    def projection(self) -> Array:
-        r""":math:`\boldsymbol\Phi^\top\mathbf h/\beta`, of shape (M, T)."""
-        ...
-
-    @property
-    def bias(self) -> int | None:
-        """Index of the constant function, if the dictionary has one."""
-        ...
-
-    @property
-    def mean_square(self) -> float:
-        """Mean square of the targets, the scale of the noise variance."""
-        ...
-
-    @property
-    def unexplained(self) -> float:
-        """Sum of squares of the targets outside all rows; zero unless the problem was compressed."""
-        ...
-
-    @property
-    def target(self) -> Array:
-        r"""Whitened targets :math:`\mathbf W^{1/2}\mathbf t`, of shape (rows, T)."""
-        ...
-
-    @property
-    def parent(self) -> Problem | None:
-        """The problem of which this is a part or a compression, if it is one."""
-        ...
-
-    @property
-    def rows(self) -> Index:
-        """Row on which each function is centred, -1 where there is none."""
-        ...
-
-    @property
-    def row_scale(self) -> Array:
-        r"""What whitening multiplies each row by, :math:`\mathbf W^{1/2}`."""
-        ...
-
-    def lift(self, indices: list[int]) -> list[int]:
-        """Numbers of functions in the parent problem."""
-        ...
-
-    def columns(self, idx: Index) -> Array:
-        r"""Whitened columns :math:`\mathbf W^{1/2}\boldsymbol\Phi_{idx}`."""
-        ...
-
-    def correlate(self, vectors: Array) -> Array:
-        r""":math:`\boldsymbol\Phi^\top\mathbf W^{1/2}\mathbf V` for all M functions."""
-        ...
-
-    def project(self, vectors: Array, basis: Array) -> tuple[Array, Array]:
-        r"""``correlate(vectors)``, and the sums of squares of ``correlate(basis)`` for all M functions."""
-        ...
-
-    @property
-    def ranking(self) -> Ranking:
-        """The order of the functions by what they promise."""
-        ...
 
 
 class GaussianProblem:
@@ -183,7 +86,7 @@ class GaussianProblem:
         self.offered = offered
         self.landmarks = landmarks
         self.places = places
-        self.parent: Problem | None = None
+        self.parent: GaussianProblem | None = None
         self.members: Index | None = None
         self.unexplained = 0.0
         self.rowwise = True
@@ -333,7 +236,7 @@ class GaussianProblem:
 
     # -- smaller problems with the same answer -------------------------------------------------------------
 
-    def screened(self, below: Problem | None) -> GaussianProblem:
+    def screened(self, below: GaussianProblem | None) -> GaussianProblem:
         """The same problem with the stand-in's products; ``below`` is the problem compressed by it, where known."""
         if self.stand_in is None or self.design is self.stand_in or isinstance(self.stand_in, Native):
             return self
@@ -364,7 +267,7 @@ class GaussianProblem:
 
     def enlarge(self, fresh: Index) -> GaussianProblem:
         """A part of a problem with further functions of it at the end."""
-        if not isinstance(self.parent, GaussianProblem) or self.members is None:
+        if self.parent is None or self.members is None:
             raise TypeError("only a part of a problem can be enlarged")
         held = self.design.columns(slice(None))
         values = np.hstack([held, self.parent.design.columns(fresh)])

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.laplace import LaplaceActive
-from sparsebayes.inference.mode import LaplaceProblem
 
 
 def random_model(best: Active, rng: np.random.Generator) -> Active:
@@ -16,8 +13,5 @@ def random_model(best: Active, rng: np.random.Generator) -> Active:
     candidates = np.flatnonzero(problem.eligible)
     size = min(max(best.size, 1), len(candidates))
     chosen = np.sort(rng.choice(candidates, size, replace=False)).tolist()
-    if isinstance(problem, LaplaceProblem):
-        norms = problem.design.sqnorms()[problem.split(chosen)[0]]
-        return LaplaceActive.from_model(problem, chosen, size * np.maximum(norms, 1e-300) / problem.design.shape[0])
-    prior = size * problem.sqnorms[chosen] / (problem.n_effective * problem.mean_square)
-    return ActiveSet.from_model(problem, chosen, prior, best.beta)
+    prior = size * np.maximum(problem.sqnorms[chosen], 1e-300) / (problem.n_effective * problem.mean_square)
+    return best.like(problem, chosen, prior)

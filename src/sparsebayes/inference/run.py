@@ -16,7 +16,7 @@ from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.noise import noise_floor
-from sparsebayes.inference.problem import GaussianProblem, Problem
+from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.restarts import random_model
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend
@@ -37,8 +37,6 @@ _SMALL_MODEL = 25
 # model that was looked at.
 _UNSUSPICIOUS = 0.1
 LITTLE_MORE = 1.25
-# Part of the largest gain outside a working set below which gains inside it wait.
-_FAR_BELOW = 0.1
 
 
 @dataclass(frozen=True)
@@ -77,12 +75,14 @@ class _Stopped(Exception):
         self.start = start
 
 
-def run(problem: Problem | LaplaceProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
+def run(
+    problem: GaussianProblem | LaplaceProblem, solver: Solver, settings: Settings, rng: np.random.Generator
+) -> Result:
     """Maximise the objective, keep the best start, and certify it.
 
     Parameters
     ----------
-    problem : Problem or LaplaceProblem
+    problem : GaussianProblem or LaplaceProblem
         What to solve.
     solver : Solver
         The solver.
@@ -106,7 +106,7 @@ class _Run:
         self.completed = -1
         self.searching = True
 
-    def solve(self, problem: Problem | LaplaceProblem, rng: np.random.Generator) -> Result:
+    def solve(self, problem: GaussianProblem | LaplaceProblem, rng: np.random.Generator) -> Result:
         """Run all starts and certify the best."""
         active, learn, status = self._begin(problem)
         self.best = self._first(active, learn, rng)
@@ -118,7 +118,7 @@ class _Run:
         status = _judge(state, status, certificate, self.solver.ends)
         return Result(state.active, status, certificate, self.history, self.best.n_iter)
 
-    def _begin(self, problem: Problem | LaplaceProblem) -> tuple[Active, bool, Status]:
+    def _begin(self, problem: GaussianProblem | LaplaceProblem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
         warm, fixed = self.settings.warm, self.settings.noise_variance
         partial = self.solver.working_sets and not self.settings.whole and (warm is None or warm.partial)
@@ -274,7 +274,7 @@ class _Run:
                 removed=removed,
             )
             try:
-                self._note(record, after, start.n_iter)
+                self._note(record, lambda: after, start.n_iter)
             except _Stopped:
                 if start.number == self.best.number:
                     self.best = replace(start, model=after)
@@ -371,7 +371,6 @@ class _Run:
         """Take more functions into the working set, where there is one and some outside it gain.
 
         Where none does for the first time, and gains are only predicted, the search goes on with trials in earnest.
-        Inside, gains far below those outside have waited until then.
         """
         if state.widest:
             return False
@@ -382,9 +381,7 @@ class _Run:
             state.stale.clear()
             state.swept = False
         state.widest = outside == 0.0 and state.active.approximate and partial
-        finer = partial and not state.active.approximate and state.level > tol
-        state.level = max(tol, min(state.level, _FAR_BELOW * outside)) if finer else state.level
-        return outside > 0.0 or state.widest or finer
+        return outside > 0.0 or state.widest
 
     def _grow(self, state: State) -> None:
         """Add generated functions to the dictionary."""
@@ -407,14 +404,14 @@ class _Run:
             removed=tuple(i for i in start.members if i not in members),
         )
         start.members = members
-        self._note(record, self.solver.shown(state), start.n_iter)
+        self._note(record, lambda: self.solver.shown(state), start.n_iter)
 
-    def _note(self, record: Record, model: Active | GaussianModel, n_iter: int) -> None:
-        """Keep a record, show it to whoever asked, and stop where it is time."""
+    def _note(self, record: Record, model: Callable[[], Active | GaussianModel], n_iter: int) -> None:
+        """Keep a record, show it to whoever asked, and stop where it is time; the model is made for a callback only."""
         self.history.append(record)
         if self.settings.observe is not None:
             self.settings.observe(record)
-        if self.stop() or (self.solver.callback is not None and self.solver.callback(record, model)):
+        if self.stop() or (self.solver.callback is not None and self.solver.callback(record, model())):
             raise _Stopped(Status.INTERRUPTED, record.start)
         if self.settings.keeper is not None and self.settings.keeper.due():
             self._keep()
@@ -422,7 +419,7 @@ class _Run:
             raise _Stopped(Status.MAX_ITER, record.start)
 
 
-def _lifted(problem: Problem | LaplaceProblem, functions: Iterable[int]) -> tuple[int, ...]:
+def _lifted(problem: GaussianProblem | LaplaceProblem, functions: Iterable[int]) -> tuple[int, ...]:
     """Numbers of functions in the whole dictionary, sorted."""
     indices = sorted(functions)
     while problem.parent is not None:

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.evidence import Array
+from sparsebayes.typing import Index
 
 Flags = NDArray[np.bool_]
-Index = NDArray[np.intp]
 
 # What rounding may add to a remaining diagonal.
 _ROUNDING = 1e-14

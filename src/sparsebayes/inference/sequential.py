@@ -29,7 +29,6 @@ from sparsebayes.inference.search.starts import EFFORTS
 from sparsebayes.inference.settling import settle_all
 from sparsebayes.inference.shifting import shift
 from sparsebayes.inference.solver import REFUSED, Info, Solver, State, is_number
-from sparsebayes.inference.working import movable
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
@@ -44,8 +43,6 @@ _TRIALS = 64
 _CAUTION = 0.1
 # What moving all functions at once has to bring for another such move to be tried, in nats.
 _WORTHWHILE = 0.3
-# What single moves would bring little by little waits for that: gains below this, in nats.
-_COARSE = 2.0
 
 
 class Sequential(Solver):
@@ -148,8 +145,7 @@ class Sequential(Solver):
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
         """Begin from these functions, usually none."""
-        level = _COARSE if movable(active.problem) and not active.approximate else 0.0
-        return State(active, learn_noise, active.evidence(), rng, level=level)
+        return State(active, learn_noise, active.evidence(), rng)
 
     def step(self, state: State, tol: float) -> Info | None:
         """Make one move; None when no move gains more than ``tol``."""
@@ -157,39 +153,63 @@ class Sequential(Solver):
         active.maintain()
         if self._in_batches(state):
             return self._batch_step(state, tol)
+        return self._predicted_step(state, tol) if active.approximate else self._exact_step(state, tol)
+
+    def _exact_step(self, state: State, tol: float) -> Info | None:
+        """The best single move (T&F steps 4-9), whose gain is known beforehand."""
+        active = state.active
         if state.learn_noise and state.since_noise >= self.noise_every:
             state.since_noise = 0
             if reestimate_noise(state.gaussian) > 0.0:
                 return self._done(state, "noise")
+        scores = score(active)
+        choice = self._choice(state, scores, tol)
+        if choice is None:
+            return self._finish(state, scores, tol)
+        swept = self._sweep_alone(state, scores, tol)
+        if swept is not None:
+            return swept
+        if self.exchange == "always" and active.size:
+            swapped = self._exchange(state, best_exchanges, float(scores.gain[choice]))
+            if swapped is not None:
+                return swapped
+        return self._move(state, scores, choice, tol)
+
+    def _predicted_step(self, state: State, tol: float) -> Info | None:
+        """The same where gains are only predicted, and scoring the dictionary costs more than settling the model."""
+        active = state.active
         partial = active.problem.parent is not None
-        if active.approximate and not state.settled:
+        if not state.settled:
             state.settled, state.swept = True, not partial
             changed = active.relax(PREDICTED.roughly) if partial else active.sweep(_CAUTION * tol)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
-        first = None if state.refused else self._first(state, scores)
-        if partial and active.approximate and not state.swept:  # a sweep will do what single re-estimations would
+        if partial and not state.swept:  # a sweep will do what single re-estimations would
             scores = replace(scores, gain=np.where(scores.structural, scores.gain, 0.0))
-        choice = self._select(state, scores, tol) if first is None else first
-        if choice is None and active.approximate and not state.swept:
+        choice = self._choice(state, scores, tol)
+        if choice is None and not state.swept:
             state.swept = True
             changed = active.sweep(_CAUTION * tol if state.widest or not partial else tol)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         if choice is None:
             return self._finish(state, scores, tol)
-        if partial and active.approximate and not scores.in_model[choice] and self.selection == "greedy":
+        if partial and not scores.in_model[choice] and self.selection == "greedy":
             return self._several(state, scores, choice, tol)
-        if self.sweeps and not np.any(scores.structural & (scores.gain > tol)):
-            changed = active.sweep(tol)
-            if changed:
-                return self._done(state, "sweep", n_moves=changed)
-        if self.exchange == "always" and not active.approximate and active.size:
-            swapped = self._exchange(state, best_exchanges, float(scores.gain[choice]))
-            if swapped is not None:
-                return swapped
-        return self._move(state, scores, choice, tol)
+        return self._sweep_alone(state, scores, tol) or self._move(state, scores, choice, tol)
+
+    def _choice(self, state: State, scores: Scores, tol: float) -> int | None:
+        """The function of the next move; None where none gains ``tol``."""
+        first = None if state.refused else self._first(state, scores)
+        return self._select(state, scores, tol) if first is None else first
+
+    def _sweep_alone(self, state: State, scores: Scores, tol: float) -> Info | None:
+        """All precisions together, where no addition or deletion pays and that changes anything."""
+        if not self.sweeps or np.any(scores.structural & (scores.gain > tol)):
+            return None
+        changed = state.active.sweep(tol)
+        return self._done(state, "sweep", n_moves=changed) if changed else None
 
     def escape(self, state: State, tol: float) -> Info | None:
         """Add a function that the others hide, where there is one."""
@@ -255,7 +275,6 @@ class Sequential(Solver):
         outside = np.where(scores.in_model, 0.0, scores.gain)
         outside[list(state.refused)] = 0.0
         i = int(np.argmax(outside >= np.max(outside) * (1.0 - _TIE))) if first is None else first
-        tol = max(tol, state.level)
         if outside[i] > tol:
             together = companions(state, scores, i, tol)
             if len(together) > 1 and active.add_together(together, scores.best[together]):

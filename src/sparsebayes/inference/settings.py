@@ -12,7 +12,7 @@ from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.folds import Folds
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.models.gaussian import GaussianModel
-from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.status import Record
 
 
@@ -51,7 +51,7 @@ class Settings:
     tol: float
     max_iter: int
     noise_variance: float | None = None
-    grow: Callable[[list[int], np.random.Generator], Problem] | None = None
+    grow: Callable[[list[int], np.random.Generator], GaussianProblem] | None = None
     observe: Callable[[Record], None] | None = None
     keeper: Keeper | None = None
     warm: Warm | None = None

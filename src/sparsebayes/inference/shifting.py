@@ -23,17 +23,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.basis.places import Places
 from sparsebayes.inference.active import ActiveSet
 from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
-from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.settling import settle_all
 from sparsebayes.inference.working import holding, movable
-
-Index = NDArray[np.intp]
+from sparsebayes.typing import Index
 
 # Distances at which neighbours are looked for, and the farthest that a function moves at once.
 _DISTANCES = (0.05, 0.1, 0.2)
@@ -173,10 +170,7 @@ def _linearised(active: Active, numbers: Index, neighbours: Index) -> tuple[Arra
 def _settled(active: Active, numbers: Index, alpha: Array, *, learn_noise: bool) -> Active:
     """The model of other functions with these precisions, which then settle."""
     problem, indices = active.problem.parent.restrict(numbers), list(range(len(numbers)))
-    if isinstance(active, ActiveSet):
-        moved: Active = ActiveSet.from_model(problem, indices, alpha, active.beta)
-    else:
-        moved = LaplaceActive.from_model(problem, indices, alpha)
+    moved = active.like(problem, indices, alpha)
     settle_all(moved, _ROUGHLY, learn_noise=learn_noise)
     return moved
 
@@ -184,6 +178,4 @@ def _settled(active: Active, numbers: Index, alpha: Array, *, learn_noise: bool)
 def _among(problem: Any, moved: Active) -> Active:
     """The same model in the working set of another, which takes its functions in."""
     problem, indices = holding(problem, moved.problem.lift(moved.indices))
-    if isinstance(moved, ActiveSet):
-        return ActiveSet.from_model(problem, indices, moved.alpha, moved.beta)
-    return LaplaceActive.from_model(problem, indices, moved.alpha, moved.mean)
+    return moved.like(problem, indices, moved.alpha, mean=moved.mean)

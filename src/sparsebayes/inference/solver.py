@@ -35,8 +35,7 @@ class State:
 
     A function is ``refused`` when its move was tried on the present model and did not raise the objective, ``stale``
     when that was on an earlier one.  The working set is the ``widest`` where no function outside it gains.  All
-    functions may be moved at once as long as the search still ``shifts``.  In a working set, what gains less than
-    ``level`` waits until nothing outside it gains far more.
+    functions may be moved at once as long as the search still ``shifts``.
     """
 
     active: Active
@@ -51,7 +50,6 @@ class State:
     swept: bool = False
     widest: bool = False
     shifts: bool = True
-    level: float = 0.0
 
     @property
     def gaussian(self) -> ActiveSet:

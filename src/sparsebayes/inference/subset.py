@@ -26,7 +26,7 @@ from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.linalg import cholesky, inverse_upper
 from sparsebayes.inference.noise import FLOOR
-from sparsebayes.inference.problem import Problem
+from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.solver import Info, Solver, State
 from sparsebayes.inference.status import Status
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
@@ -54,7 +54,7 @@ class Subset:
         :math:`\log|\mathbf H|`.
     """
 
-    def __init__(self, problem: Problem, ridge: float) -> None:
+    def __init__(self, problem: GaussianProblem, ridge: float) -> None:
         self.problem, self.ridge = problem, ridge
         rows, targets = problem.target.shape
         self.indices: list[int] = []

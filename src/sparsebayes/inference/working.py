@@ -17,7 +17,7 @@ from sparsebayes.inference.evidence import Array
 from sparsebayes.inference.interface import Active
 from sparsebayes.inference.laplace import LaplaceActive
 from sparsebayes.inference.mode import LaplaceProblem
-from sparsebayes.inference.problem import GaussianProblem, Index, Problem
+from sparsebayes.inference.problem import GaussianProblem, Index
 from sparsebayes.inference.search.climb import pick_apart
 
 # Entries of a dictionary from which on the search goes on in a working set.
@@ -40,7 +40,9 @@ _WHOLE = 1 << 25
 _SCORED = 1 << 16
 
 
-def working_problem(problem: Problem | LaplaceProblem, *, noise_given: bool) -> Problem | LaplaceProblem:
+def working_problem(
+    problem: GaussianProblem | LaplaceProblem, *, noise_given: bool
+) -> GaussianProblem | LaplaceProblem:
     """The problem to search in: the given one where it is small, else a working set of it.
 
     A compression is exact enough for a noise that is learned through it, not for any that is given.

@@ -4,7 +4,6 @@ from .bernoulli import Bernoulli
 from .categorical import Categorical
 from .device import ArrayBernoulli, ArrayCategorical, ArrayLikelihood
 from .expected import expected_slope, softmax
-from .gaussian import Gaussian
 from .poisson import Poisson
 from .protocol import Classes, Curvature, Likelihood
 from .robust import ROBUST, OutlierMixture, RobustNoise, StudentT
@@ -19,7 +18,6 @@ __all__ = [
     "Categorical",
     "Classes",
     "Curvature",
-    "Gaussian",
     "Likelihood",
     "OutlierMixture",
     "Poisson",

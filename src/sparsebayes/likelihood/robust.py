@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import digamma, entr, expit, gammainc, gammaln
 
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
+
 Rows = NDArray[np.bool_]
 
 # The prior of θ is Beta(1 + this, 1), that of so many rows seen before, all of them data: outliers are rare until they

@@ -23,11 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.posterior.gaussian import GaussianPosterior
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 
 @dataclass(frozen=True)

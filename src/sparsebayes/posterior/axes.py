@@ -10,12 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.inference.linalg import cholesky, inverse_upper
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from sparsebayes.typing import Array, Index
 
 AXES = ("sample", "model")
 

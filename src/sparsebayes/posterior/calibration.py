@@ -22,11 +22,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.stats import t
 
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Shares of the errors at which they are compared with what was claimed, and what each counts: the last is the one that
 # the standard deviation is to be right at.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 
 def moderation(variance: Array) -> Array:

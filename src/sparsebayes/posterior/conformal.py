@@ -13,11 +13,9 @@ functions; it does not know that the row had a part in choosing them, so only th
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.posterior.gaussian import GaussianPosterior
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 
 def held_out_scores(posterior: GaussianPosterior, values: Array, y: Array) -> Array:

@@ -10,8 +10,7 @@ from scipy.special import betaln, digamma, gammainccinv, gammaincinv, ndtr, poly
 from scipy.stats import nbinom, poisson
 
 from sparsebayes.posterior.gaussian import draw_weights
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Variances of a log rate below which a series is exact to more digits than the function, and below which the rate is
 # as good as known.

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from sparsebayes.estimators.uncertainty import ErrorBars
+from sparsebayes.typing import Array
 
 from .measures import coverage_curve, reliability, wilson
 from .style import BLUE, GREY, Display
-
-Array = NDArray[np.float64]
 
 _LEVELS = np.linspace(0.05, 0.95, 19)
 

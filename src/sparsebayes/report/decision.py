@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .style import CLASS_COLOURS, Display, check_rows
+from sparsebayes.typing import Array
 
-Array = NDArray[np.float64]
+from .style import CLASS_COLOURS, Display, check_rows
 
 _GRID = 120
 _MARGIN = 0.05

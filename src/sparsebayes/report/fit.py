@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from sparsebayes.typing import Array
 
 from .measures import TWO_SIDED_95
 from .style import BLUE, GREY, RED, Display, check_rows
-
-Array = NDArray[np.float64]
 
 _GRID = 500
 _MARGIN = 0.02

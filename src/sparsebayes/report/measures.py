@@ -12,8 +12,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import is_classifier
 
 from sparsebayes.estimators.summary import Weight, weights
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Half-width of a central 95 % interval of a Gaussian, in standard deviations.
 TWO_SIDED_95 = float(ndtri(0.975))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 BLUE, RED, GREY = "#2166ac", "#b2182b", "#555555"
 CLASS_COLOURS = ("#2166ac", "#b2182b", "#1b7837", "#e08214", "#762a83", "#666666")

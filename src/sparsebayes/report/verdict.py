@@ -16,11 +16,10 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.svm import SVC, SVR
 
 from sparsebayes.estimators.summary import converged
+from sparsebayes.typing import Array
 
 from .case import Case
 from .measures import ClassificationTest, RegressionTest, figure
-
-Array = NDArray[np.float64]
 
 _RESAMPLES = 2000
 _SEED = 0

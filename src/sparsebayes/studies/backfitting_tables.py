@@ -19,15 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import GridSearchCV, KFold
 
 from sparsebayes import RVR, datasets
 from sparsebayes.inference import SOLVERS
 from sparsebayes.studies.splits import Split, random_splits, sinc_splits, standardise
 from sparsebayes.threads import one_thread
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC, datasets
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Test error (%) and number of relevance vectors printed by Tipping 2001.
 PAPER = {

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,8 +21,8 @@ from sklearn.svm import SVR
 
 from sparsebayes import RVC, RVR, Sequential, SparseBayesRegressor, datasets
 from sparsebayes.basis import RBF, Polynomial
+from sparsebayes.typing import Array
 
-Array = NDArray[np.float64]
 Split = tuple[Array, Array, Array, Array]
 
 # Tipping 2001: error and vectors of the support vector machine, and whether the error is a root mean square.

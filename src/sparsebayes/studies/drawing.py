@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.report.style import BLUE, GREY, RED
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 PAPER, OURS, OTHER = "#bbbbbb", BLUE, "#e08214"
 

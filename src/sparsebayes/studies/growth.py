@@ -22,8 +22,8 @@ from sparsebayes.report.style import BLUE, GREY, RED
 from sparsebayes.studies.framework import BESIDE, COMPARABLE, HIGHER, LOWER, Row, of_mean_count
 from sparsebayes.studies.old_rvm import fit_old_rvm
 from sparsebayes.threads import one_thread
+from sparsebayes.typing import Array
 
-Array = NDArray[np.float64]
 Draw = tuple[Array, NDArray[Any], Array, NDArray[Any]]
 
 NEW, OLD, FIXED, SVM = "sequential", "old RVM", 'solver="mackay"', "SVM"

@@ -21,8 +21,8 @@ from sparsebayes import SparseBayesRegressor
 from sparsebayes.applications import compress, decompress, super_resolve
 from sparsebayes.applications.images import RandomProjections, Wavelets, make_views, psnr, registration_error
 from sparsebayes.datasets import load_image
+from sparsebayes.typing import Array
 
-Array = NDArray[np.float64]
 Pictures = dict[str, Array]
 
 _RATES = (0.25, 0.5, 1.0)

@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from scipy.special import expit
 
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _LEAVES = 1e12
 _CHANGE = 1e-3

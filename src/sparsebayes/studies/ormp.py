@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # A candidate whose part outside the span chosen so far is below this fraction of its norm lies in it.
 _IN_SPAN = 1e-10

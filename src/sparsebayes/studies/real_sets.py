@@ -6,7 +6,6 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -14,8 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from sparsebayes import RVR, datasets
 from sparsebayes.inference import Certificate
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 SETS = ("boston", "abalone", "concrete", "energy", "wine_red", "yacht", "california_housing")
 _LARGEST = 2000

@@ -21,8 +21,7 @@ from sklearn.model_selection import GridSearchCV
 
 from sparsebayes import SparseBayesRegressor, datasets
 from sparsebayes.inference import Backfitting
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _INPUTS, _ROWS, _RELEVANT, _FACTORS = 71, 2400, 20, 10
 # The paper's share of the neurons found, and how many inputs beside them are tolerated here.

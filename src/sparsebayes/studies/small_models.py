@@ -27,8 +27,7 @@ from sklearn.svm import SVC
 
 from sparsebayes import SparseKernelPCA, datasets
 from sparsebayes.applications import sparsify
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _REPEATS = 5
 

@@ -19,13 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from sparsebayes import RVC, RVR, MacKay, Sequential, datasets
 from sparsebayes.inference import Certificate, Solver
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 JOINT = ("mackay", "em", "variational")
 ORDERS = 8

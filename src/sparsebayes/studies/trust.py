@@ -17,8 +17,7 @@ from sklearn.metrics import roc_auc_score
 from sparsebayes import RVR, SparseBayesRegressor, datasets
 from sparsebayes.basis import Heaviside
 from sparsebayes.studies.real_sets import coverage_and_density, one_certificate
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _NOISE = 0.1 / np.sqrt(50)
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from sparsebayes import RVC, datasets
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Test error (%) and (row, class) pairs printed by Tipping 2001.
 PAPER = (5.1, 316)

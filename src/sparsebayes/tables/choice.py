@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Rows on which the candidates are compared: enough to tell them apart.
 _ROWS = 400

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from sparsebayes.export import ModelFileError
 from sparsebayes.export.columns import CYCLES, KINDS, Category, Column, Date, Numeric
+from sparsebayes.typing import Array
 
 from .cells import as_number, is_missing
 from .table import MAX_COLUMNS, Table, did_you_mean, list_names, shortened
-
-Array = NDArray[np.float64]
 
 MAX_LEVELS = 50
 # A column of texts with more levels than a few codes, most of them numbers, is a column of numbers with a slip in it.

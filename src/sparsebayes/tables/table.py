@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cells import Meaning, as_days, as_number, as_truth, cleaned, is_missing, meaning_of
+from sparsebayes.typing import Array
 
-Array = NDArray[np.float64]
+from .cells import Meaning, as_days, as_number, as_truth, cleaned, is_missing, meaning_of
 
 _NAMES_SHOWN = 20
 _LARGEST = 1e150  # squares of larger numbers overflow

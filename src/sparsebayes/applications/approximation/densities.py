@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 from sklearn.neighbors import KernelDensity
 
@@ -14,8 +13,7 @@ from sparsebayes.applications.approximation.expansion import Expansion, Source
 from sparsebayes.applications.approximation.models import SmallKDE
 from sparsebayes.applications.approximation.reading import confirm
 from sparsebayes.basis import RBF, Callable, Kernel
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 
 @dataclass(frozen=True)

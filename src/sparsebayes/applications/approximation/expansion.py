@@ -9,12 +9,10 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.basis import RBF, Functions, Kernel
 from sparsebayes.inference import Certificate, Status
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 
 @dataclass(frozen=True)

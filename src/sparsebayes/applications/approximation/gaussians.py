@@ -9,14 +9,12 @@ r"""Integrals of products of Gaussians, in closed form.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes.applications.approximation.expansion import Source
 from sparsebayes.basis import Kernel
 from sparsebayes.basis.distances import squared_distances
 from sparsebayes.design import MomentDesign
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Rounding of the source's own norm may reach this fraction of what the noise allows.
 _ROUNDING = 1e-2

@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from sparsebayes.applications.approximation.expansion import Approximation, Expansion
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 
 class _Small(BaseEstimator):

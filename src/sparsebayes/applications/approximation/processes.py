@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Product, Sum, WhiteKernel
 
@@ -13,8 +12,8 @@ from sparsebayes import basis
 from sparsebayes.applications.approximation.expansion import Source
 from sparsebayes.applications.approximation.models import SmallRegressor
 from sparsebayes.applications.approximation.reading import as_points, confirm
+from sparsebayes.typing import Array
 
-Array = NDArray[np.float64]
 # Amplitude and precisions η of one Gaussian; η = 0 is a constant.
 Term = tuple[float, Array]
 

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from sparsebayes.applications.approximation.expansion import Source
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # The model's own predictions are compared on this many points, to this accuracy relative to the largest: enough to
 # find what was misread, loose enough for tree algorithms that stop early.

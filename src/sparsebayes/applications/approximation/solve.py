@@ -17,8 +17,7 @@ from sparsebayes.inference import Sequential, Settings
 from sparsebayes.inference.moments import moment_problem
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.run import run
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 
 @dataclass(frozen=True)

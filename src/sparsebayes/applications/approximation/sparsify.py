@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import gaussian_kde
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
@@ -22,8 +22,7 @@ from sparsebayes.applications.approximation.processes import read_gaussian_proce
 from sparsebayes.applications.approximation.solve import Request, approximate, log_frame, log_volume
 from sparsebayes.applications.approximation.vectors import read_classifier, read_kernel_ridge, read_regressor
 from sparsebayes.estimators.validation import check_positive
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _READERS: dict[type, Callable[[Any], Source]] = {
     GaussianProcessRegressor: read_gaussian_process,

@@ -16,8 +16,7 @@ from sparsebayes.applications.approximation.models import SmallClassifier, Small
 from sparsebayes.applications.approximation.reading import as_dense, as_points, confirm
 from sparsebayes.basis import Callable, Kernel
 from sparsebayes.estimators.kernels import resolve_kernel
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _NAMES = {"rbf": "rbf", "linear": "linear", "poly": "poly", "polynomial": "poly", "sigmoid": "sigmoid"}
 

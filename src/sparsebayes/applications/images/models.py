@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.applications.images.rangecoder import Decoder, Encoder
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from sparsebayes.typing import Index
 
 # How much one occurrence counts against the initial frequencies, and when old occurrences are forgotten by half.
 _STEP = 24

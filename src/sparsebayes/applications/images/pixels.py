@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 # Luminance and the two colour differences of a red-green-blue pixel (ITU-R BT.601, as in JPEG).
 _LUMINANCE = np.array(

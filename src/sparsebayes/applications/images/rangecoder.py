@@ -9,8 +9,6 @@ from __future__ import annotations
 
 _TOP = 1 << 32
 _BOTTOM = 1 << 24
-# Frequencies of one symbol may add up to at most this: then every symbol keeps a share of the interval.
-LARGEST_TOTAL = 1 << 22
 
 
 class Encoder:
@@ -25,7 +23,7 @@ class Encoder:
         self._out = bytearray()
 
     def encode(self, start: int, count: int, total: int) -> None:
-        """Write the symbol whose frequencies are ``start … start + count`` of ``total``."""
+        """Write the symbol whose frequencies are ``start … start + count`` of ``total``, which is far below 2²⁴."""
         share = self._range // total
         self._low += share * start
         self._range = share * count

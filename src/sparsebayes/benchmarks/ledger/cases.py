@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.basis import Basis
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 
 class NotAtHandError(Exception):

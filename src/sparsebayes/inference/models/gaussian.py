@@ -12,7 +12,7 @@ all scores follow from the rows of :math:`\mathbf G` that belong to them (T&F eq
     Q_m = \beta(b_m - \boldsymbol\mu^\top\mathbf g_m) .
 
 A row is computed once, when its function first enters a model, and serves all models of all starts.  Forming G squares
-the condition of the columns.  Where that loses digits that matter, the same posterior is made of the columns' coordinates
+the condition of the columns.  Where that loses digits that matter, the posterior is made of the columns' coordinates
 in an orthonormal basis, which squares nothing and costs a few times more (``Posterior._from_functions``).
 """
 

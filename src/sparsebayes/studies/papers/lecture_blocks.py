@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsebayes import SparseBayesRegressor, datasets
 from sparsebayes.basis import RBF, Heaviside
@@ -18,8 +17,7 @@ from sparsebayes.report.style import BLUE, RED
 from sparsebayes.studies.drawing import fit_panel
 from sparsebayes.studies.framework import BESIDE, LECTURE, LOWER, Outcome, Row, Study
 from sparsebayes.studies.ormp import ormp
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _N, _NOISE = 1024, 0.1
 _WIDTHS = (0.01, 0.02, 0.05, 0.1)

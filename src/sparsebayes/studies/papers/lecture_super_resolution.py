@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from sparsebayes.applications import super_resolve
@@ -14,8 +13,7 @@ from sparsebayes.applications.images import make_views, psnr, registration_error
 from sparsebayes.datasets import DatasetNotFoundError, load_image
 from sparsebayes.studies.drawing import image_panels
 from sparsebayes.studies.framework import BESIDE, HIGHER, LECTURE, LOWER, Outcome, Row, Study
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _SEED = 1
 _NOISE = 0.01

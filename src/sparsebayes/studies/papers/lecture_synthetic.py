@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from sparsebayes import RVR
 from sparsebayes.studies.drawing import fit_panel
 from sparsebayes.studies.framework import BESIDE, LECTURE, LOWER, ONE_FUNCTION, Outcome, Row, Study, of_squares
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _SEED = 0
 _N, _TRUE, _NOISE, _WIDTH = 100, 10, 0.1, 1.5

@@ -13,8 +13,7 @@ from scipy.spatial.distance import cdist
 from sparsebayes import RVR, datasets
 from sparsebayes.report.style import BLUE, RED
 from sparsebayes.studies.framework import EQUAL, LOWER, TIPPING_FAUL, Outcome, Row, Study
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _GAMMA = 1 / 4**2
 _SEED = 0

@@ -14,8 +14,7 @@ from sparsebayes import SparseBayesRegressor, datasets
 from sparsebayes.basis import Bias, LinearSpline
 from sparsebayes.studies.drawing import fit_panel
 from sparsebayes.studies.framework import BESIDE, LOWER, ONE_FUNCTION, TIPPING, Outcome, Row, Study, of_squares
-
-Array = NDArray[np.float64]
+from sparsebayes.typing import Array
 
 _SEED = 0
 # The spline of eq. 22 is an integral from zero: it is positive definite for inputs that are not negative.
