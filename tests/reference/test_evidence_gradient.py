@@ -15,9 +15,9 @@ from sparsebayes.basis import (
     ThinPlateSpline,
 )
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.kernel_parameters import HeldGaussian, HeldLaplace, LogNormal, objective
 from sparsebayes.inference.laplace import LaplaceProblem
 from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.kernel_learning.gradients import HeldGaussian, HeldLaplace, LogNormal, objective
 from sparsebayes.likelihood import Bernoulli, Categorical
 
 KERNELS = [

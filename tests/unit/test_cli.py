@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import call, problem, succeed, write, write_problem
+from commands import call, fail, problem, succeed, write, write_problem
 
 import sparsebayes.tables.learning as learning
 from sparsebayes import RVR
 from sparsebayes.basis import RBF
 from sparsebayes.cli import commands, demonstration
 from sparsebayes.export import load
+from sparsebayes.inference import ParameterStatus
 from sparsebayes.tables import TableModel, read_table
 
 PROGRAM = [sys.executable, "-c", "from sparsebayes.cli.main import run; run()"]
@@ -87,6 +88,29 @@ class TestFitAndPredict:
         succeed("fit", "data.csv", "-t", "y", "--kernel", "rbf", "--solver", "mackay", "--no-report")
         est = load("data.model")
         assert (est.solver, est.kernel.width) == ("mackay", pytest.approx(learned.width, rel=1e-6))
+
+    def test_widths_of_the_inputs_are_told(self, data):
+        output = succeed("fit", "data.csv", "-t", "y", "--gamma", "ard", "--effort", "fast")
+        est = load("data.model")
+        assert (est.gamma, est.effort) == ("ard", "fast")
+        assert list(est.kernel_status_.values())[2] is ParameterStatus.OFF  # the third input is not in the target
+        assert "widths by input" in output
+        assert "inputs without effect" in output
+        page = Path("data.html").read_text(encoding="utf-8")
+        assert "widths by input" in page
+        again = succeed("report", "data.model", "data.csv")
+        assert "widths by input" in again
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--effort", "much"], "--effort 'much': expected one of"),
+            (["--effort", "fast", "--solver", "mackay"], "--effort fast has no meaning with --solver mackay"),
+            (["--gamma", "ards"], "--gamma 'ards'"),
+        ],
+    )
+    def test_an_effort_that_is_none_is_refused(self, data, arguments, words):
+        assert words in fail("fit", "data.csv", "-t", "y", *arguments)
 
     def test_writes_a_report_beside_the_model(self, data):
         output = succeed("fit", "data.csv", "--target", "y", "--out", "my.model")

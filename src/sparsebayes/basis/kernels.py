@@ -284,7 +284,28 @@ class SmoothWidthKernel(Learnable, WidthKernel):
         return np.square(difference, out=difference)
 
 
-class RBF(SmoothWidthKernel):
+class SquaredWidthKernel(SmoothWidthKernel):
+    """A kernel of the squared scaled distance: its derivatives are sums that a few matrix products make.
+
+    Parameters
+    ----------
+    width : float or (d,) array-like, default=1.0
+        Positive; one for all inputs, or one for each.
+    centres : None, int or (m, d) array-like, default=None
+        All training rows, that many of them, or the centres themselves.
+    """
+
+    def pullback(self, X: Floats, centres: Floats, gradient: Floats) -> Floats:
+        r"""With :math:`H=G\circ K'`, :math:`\sum_{im}H_{im}(x_i-c_m)^2=\sum_i h_{i\cdot}x_i^2+\sum_m h_{\cdot m}c_m^2
+        -2\,x^\top Hc`, for each input, about the middle of the centres."""
+        weighted = gradient * self._slope(X, centres)
+        middle = np.mean(centres, axis=0) if len(centres) else 0.0
+        x, c = self.scaled(X - middle), self.scaled(centres - middle)
+        each = weighted.sum(axis=1) @ x**2 + weighted.sum(axis=0) @ c**2 - 2.0 * np.einsum("id,id->d", x, weighted @ c)
+        return each if np.ndim(self.width) else np.array([float(np.sum(each))])
+
+
+class RBF(SquaredWidthKernel):
     """The Gaussian, K(x, c) = exp(−‖(x − c)/width‖²).
 
     A paper's width r is ``width=r``; scikit-learn's ``gamma`` is 1/width². One width per input gives the
@@ -343,7 +364,7 @@ class Laplacian(SmoothWidthKernel):
         return np.abs(X[:, j, None] - centres[:, j]) / parameter.value
 
 
-class Cauchy(SmoothWidthKernel):
+class Cauchy(SquaredWidthKernel):
     """The Cauchy kernel K(x, c) = 1/(1 + ‖(x − c)/width‖²), with heavier tails than the Gaussian.
 
     Parameters

@@ -10,8 +10,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from sparsebayes.basis import Sum
 from sparsebayes.estimators.summary import listed, verdict
 from sparsebayes.estimators.uncertainty import ErrorBars
+from sparsebayes.inference import ParameterStatus
 from sparsebayes.report import Case
 from sparsebayes.report.measures import ClassificationTest, RegressionTest, figure
 from sparsebayes.report.verdict import Level, Verdict
@@ -43,9 +45,30 @@ def describe(case: Case, study: Study) -> Rows:
         if (study.same and len(study.train)) or study.linear
         else f"{len(case.est.relevance_)} functions",
         **quality(case.result, case.rows_name),
+        **widths(study),
         **learned(case.est),
     }
     return rows if math.isnan(study.seconds) else rows | {"time": f"{study.seconds:.2f} s"}
+
+
+def widths(study: Study) -> Rows:
+    """Widths that were learned, in units of the encoded inputs: the narrowest, which matter most, first."""
+    est = study.model.estimator
+    kernel, states = getattr(est, "kernel_", None), getattr(est, "kernel_status_", None)
+    terms: list[Any] = list(kernel.bases) if isinstance(kernel, Sum) else [kernel]
+    if states is None or not all(hasattr(term, "width") for term in terms):
+        return {}
+    found = terms[0].width
+    ratios = [np.ravel(term.width)[0] / np.ravel(found)[0] for term in terms[1:]]
+    several = f"; the same x {' and x '.join(f'{ratio:.3g}' for ratio in ratios)} beside them" if ratios else ""
+    if np.ndim(found) == 0:
+        return {"width": f"{figure(float(found))}{several}"}
+    names = [name for column in study.model.encoder.columns for name in column.features]
+    off = [status is ParameterStatus.OFF for status in list(states.values())[: len(names)]]
+    order = [k for k in np.argsort(found, kind="stable") if not off[k]]
+    told = "; ".join(f"{names[k]} {figure(float(found[k]))}" for k in order)
+    without = list_names([name for name, is_off in zip(names, off, strict=True) if is_off])
+    return {"widths by input": f"{told or 'none'}{several}", **({"inputs without effect": without} if any(off) else {})}
 
 
 def quality(result: RegressionTest | ClassificationTest, rows_name: str) -> Rows:

@@ -12,10 +12,11 @@ T = TypeVar("T", bound=type)
 KERNEL = """
     kernel : {"rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed"}, Basis or callable
         Functions centred on the training rows.  A callable is ``k(X, Z)`` and returns the matrix of values.
-    gamma : {"scale", "auto", "evidence", "ard"} or float
+    gamma : {"scale", "auto", "evidence", "ard", "multiscale"} or float
         As in scikit-learn: ``exp(-gamma * ||x - x'||²)``; a paper's width r is ``gamma = 1 / r**2``.  ``"evidence"``
-        learns the parameters of the kernel by maximising the evidence, ``"ard"`` one scale for each input, so that
-        irrelevant inputs switch off; both also learn those of a Basis, which is then where they begin.
+        learns the parameters of the kernel by evidence, ``"ard"`` one scale for each input, so that irrelevant inputs
+        switch off, and ``"multiscale"`` puts functions of several multiples of these scales into one dictionary; all
+        also learn the parameters of a Basis, which is then where they begin.  Rows left out have the last word.
     degree, coef0 : int, float
         Of ``"poly"`` and ``"sigmoid"``, as in scikit-learn."""
 
@@ -117,7 +118,7 @@ RESULTS = """
     status_ : Status
         How the search ended, in words.
     kernel_ : Basis
-        The kernel with the parameters that were learned (``gamma="evidence"`` or ``"ard"`` only).
+        The kernel with the parameters that were learned (``gamma="evidence"``, ``"ard"`` or ``"multiscale"``).
     kernel_status_ : dict
         For each of them by name, what the data say about it: a ``ParameterStatus``.
     certificate_ : Certificate

@@ -32,7 +32,7 @@ from sparsebayes.estimators.validation import (
     choose,
     resolve_solver,
 )
-from sparsebayes.inference import ParameterStatus, Sequential, Solver
+from sparsebayes.inference import ParameterStatus, Solver
 from sparsebayes.inference.support import SUPPORTS, Support, SupportRule
 from sparsebayes.posterior import Term
 
@@ -114,8 +114,6 @@ class Inputs(Described, Portable, ABC):
         choose("support", self.support, SUPPORTS)
         check_restarts(self.n_restarts)
         solver = resolve_solver(self.solver, self.effort)
-        if self._learned_gamma is not None and isinstance(self.solver, str) and isinstance(solver, Sequential):
-            solver.exchange = "converged"  # the search is made at many parameters: each must end well
         solver.check()
         given = check_weights(to_host(sample_weight), X.shape[0])
         weights = given if row_weight is None else given * row_weight

@@ -26,7 +26,7 @@ _NAMED: dict[str, Function[[float, int, float], Basis]] = {
 }
 
 
-LEARNED = ("evidence", "ard")
+LEARNED = ("evidence", "ard", "multiscale")
 
 
 def resolve_gamma(gamma: Any, X: Array, weights: Array) -> float:

@@ -4,44 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from sparsebayes.basis import Basis, Functions, Parameter
+from sparsebayes.basis import Basis, Functions, Sum
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import ParameterStatus, Result, Settings, Status
-from sparsebayes.inference.chains import Chain
-from sparsebayes.inference.kernel_parameters import LogNormal
-from sparsebayes.inference.learning import Learner, Problems
 from sparsebayes.inference.mode import LaplaceProblem
 from sparsebayes.inference.run import run
+from sparsebayes.kernel_learning import Learned as Found
+from sparsebayes.kernel_learning import Learner, Limits, learnable_limits, process_of, search_for, statuses
+from sparsebayes.kernel_learning.trials import Factors, Problems
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-# Standard deviation of the prior of a log parameter: a factor of twenty is one standard deviation.
-_WIDTH = 3.0
-# One length for all inputs is expected near that of scikit-learn's gamma="scale"; a length for one input, where the
-# functions hardly vary along it, so that an input is irrelevant unless the evidence says otherwise.
-_IRRELEVANT = 30.0
-# Lengths between these multiples of the extent of an input make a difference.
-_SHORTEST, _LONGEST = 1e-4, 1e3
-# A number without units may move by a factor of a thousand either way.
-_ENDS = np.array([-7.0, 7.0])
-# Functions as wide as this many times the extent of the data vary by a hundredth over all of it.
-_INFINITE = 10.0
-# A parameter is arbitrary where moving it by a factor of e either way changes the evidence by less.
-_FLAT = 1e-3
-# Lengths at which the search is made before the climb, as multiples of the first.
-_PATH = (1.0, 2.0)
-# Up to so many inputs, it is also made with each of them alone.
-_FEW_INPUTS = 5
 # Standard deviation of the log parameters of restarts about the first start.
 _JITTER = 1.0
+# What "gamma" may be for each input to have a parameter of its own.
+PER_INPUT = ("ard", "multiscale")
 
 
 @dataclass(frozen=True)
@@ -51,11 +37,17 @@ class Family:
     X: Array
     dictionary: Dictionary
     functions: Functions
+    limits: Limits
     make: Callable[[Dictionary], Problems]
 
-    def at(self, log_theta: Array) -> Functions:
-        """The functions at these parameters."""
-        return self.functions.with_parameters(np.exp(log_theta))
+    def at(self, log_theta: Array, factors: Factors = (1.0,)) -> Functions:
+        """The functions at these parameters, their lengths times each of the factors."""
+        parts = [self.functions.with_parameters(np.exp(place)) for place in self.places(log_theta, factors)]
+        return reduce(Functions.join, parts)
+
+    def places(self, log_theta: Array, factors: Factors) -> list[Array]:
+        """Log parameters of each of the multiples."""
+        return [log_theta if factor == 1.0 else self.limits.stretched(log_theta, factor) for factor in factors]
 
     def columns(self, log_theta: Array, idx: Index) -> Array:
         """Columns of the dictionary; the intercept's is constant."""
@@ -68,13 +60,23 @@ class Family:
         kernel = idx != self.dictionary.bias
         return self.at(log_theta).pullback(self.X, idx[kernel], gradient[:, kernel])
 
-    def rebuilt(self, log_theta: Array) -> Dictionary:
+    def rebuilt(self, log_theta: Array, factors: Factors = (1.0,)) -> Dictionary:
         """The dictionary at these parameters."""
-        return self.dictionary.with_functions(self.X, self.at(log_theta))
+        return self.dictionary.with_functions(self.X, self.at(log_theta, factors))
 
-    def problems(self, log_theta: Array) -> Problems:
+    def problems(self, log_theta: Array, factors: Factors = (1.0,)) -> Problems:
         """The problems on the dictionary rebuilt at these parameters."""
-        return self.make(self.rebuilt(log_theta))
+        return self.make(self.rebuilt(log_theta, factors))
+
+    def basis(self, log_theta: Array, factors: Factors) -> Basis | None:
+        """The basis with the parameters learned."""
+        if self.dictionary.basis is None:
+            return None
+        parts: list[Basis] = []
+        for place in self.places(log_theta, factors):
+            learned: Any = clone(self.dictionary.basis)
+            parts.append(learned.set_params(**self.at(place).settings))
+        return parts[0] if len(parts) == 1 else Sum(*parts)
 
 
 @dataclass(frozen=True)
@@ -94,60 +96,49 @@ def learn_kernel(
     if dictionary.functions is None:
         raise ValueError(f"gamma={task.gamma!r} needs a kernel with parameters; the columns of X have none")
     functions = dictionary.functions
-    if task.gamma == "ard":
-        functions = _spread_out(functions.per_input(), task.X)
-    if not functions.parameters:
+    if task.gamma in PER_INPUT:
+        functions = functions.per_input()
+    if not functions.parameters or (task.gamma == "multiscale" and not any(p.length for p in functions.parameters)):
         raise ValueError(
             f"gamma={task.gamma!r} needs a kernel with parameters that have derivatives, such as 'rbf'; "
             f"got {dictionary.basis!r}"
         )
+    given = np.log([p.value for p in functions.parameters])
+    functions = _spread_out(functions, task.X) if task.gamma in PER_INPUT else functions
     extent = np.ptp(task.X, axis=0)
-    prior = _prior(functions.parameters, extent)
-    family = Family(task.X, dictionary, functions, make)
-    first = np.clip(np.log([p.value for p in functions.parameters]), prior.lower, prior.upper)
-    alone = np.array([p.feature is not None and extent[p.feature] > 0.0 for p in functions.parameters])
-    longest = np.where([p.length > 0 for p in functions.parameters], prior.upper, prior.lower)
-    off = np.where(alone, longest, np.nan)
-    lengths = np.array([float(p.length) for p in functions.parameters])
-    learner = Learner(family, task.solver, settings, prior, task.generator(), off, lengths)
-    path = [np.clip(first + np.log(factor) * lengths, prior.lower, prior.upper) for factor in _PATH]
-    path += _one_input(first, off, functions.parameters)
+    limits = learnable_limits(functions.parameters, extent, given)
+    first = np.clip(np.log([p.value for p in functions.parameters]), limits.prior.lower, limits.prior.upper)
+    family = Family(task.X, dictionary, functions, limits, make)
+    problems = family.problems(given)
+    search = search_for(problems)(family, task.solver, settings, limits.prior, task.generator())
+    process = process_of(functions, task.X, problems, task.weights, limits)
+    learner = Learner(search, limits, given, first, process, several=task.gamma == "multiscale")
     draws = task.restarts().standard_normal((task.n_restarts, len(first)))
-    chain = learner.learn(path, list(np.clip(first + _JITTER * draws, prior.lower, prior.upper)))
-    parameters = _judge(learner, chain, functions.parameters, extent)
-    results = [_concluded(result, chain, k, parameters) for k, result in enumerate(chain.results)]
-    if learner.interrupted:
-        results = [replace(result, status=Status.INTERRUPTED) for result in results]
-    kernel = _settled(dictionary.basis, family.at(chain.log_theta))
-    return Learned(replace(family.rebuilt(chain.log_theta), basis=kernel), results, kernel, parameters)
+    found = learner.learn(list(np.clip(first + _JITTER * draws, limits.prior.lower, limits.prior.upper)))
+    trial = found.trial
+    parameters = _named(family.at(trial.log_theta, trial.factors), statuses(learner, found, functions, extent))
+    results = [_concluded(result, found, k, parameters, limits) for k, result in enumerate(found.results)]
+    kernel = family.basis(trial.log_theta, trial.factors)
+    final = replace(family.rebuilt(trial.log_theta, trial.factors), basis=kernel)
+    return Learned(final, results, kernel, parameters)
 
 
 def solve_laplace(
     task: Task, dictionary: Dictionary, make: Callable[[Dictionary], Sequence[LaplaceProblem]]
 ) -> Learned:
     """Solve problems with Laplace's approximation, at the kernel given or with its parameters learned."""
-    problems = make(dictionary)
     if task.gamma is None:
         results = [
             run(problem, task.solver, task.settings(k, warm=task.warm(k)), task.generator())
-            for k, problem in enumerate(problems)
+            for k, problem in enumerate(make(dictionary))
         ]
         task.leave(results)
         task.close([result.status for result in results])
         learned = Learned(dictionary, results)
     else:
-        learned = learn_kernel(task, dictionary, make, [task.settings() for _ in problems])
+        learned = learn_kernel(task, dictionary, make, [task.settings() for _ in make(dictionary)])
     warn_unconverged([result.status for result in learned.results], noise=False)
     return learned
-
-
-def _one_input(first: Array, off: Array, parameters: Sequence[Parameter]) -> list[Array]:
-    """Places with all inputs but one switched off, where there are two inputs or a few more."""
-    owner = np.array([-1 if p.feature is None else p.feature for p in parameters])
-    features = np.unique(owner[np.isfinite(off)])
-    if not 2 <= len(features) <= _FEW_INPUTS:
-        return []
-    return [np.where(np.isfinite(off) & (owner != j), off, first) for j in features]
 
 
 def _spread_out(functions: Functions, X: Array) -> Functions:
@@ -159,67 +150,21 @@ def _spread_out(functions: Functions, X: Array) -> Functions:
     return functions.with_parameters(np.array(values))
 
 
-def _prior(parameters: Sequence[Parameter], extent: Array) -> LogNormal:
-    """Weak priors and limits in units of the data's extent."""
-    centre, low, high = [], [], []
-    for p in parameters:
-        whole = float(np.sqrt(np.sum(extent**2))) if p.feature is None else float(extent[p.feature])
-        whole = whole if whole > 0.0 and p.length else p.value
-        expected = whole / np.sqrt(12.0) if p.feature is None else _IRRELEVANT * whole
-        ends = sorted(p.length * np.log([_SHORTEST * whole, _LONGEST * whole])) if p.length else np.log(p.value) + _ENDS
-        centre.append(p.length * np.log(expected) if p.length else np.log(p.value))
-        low.append(min(ends[0], np.log(p.value)))
-        high.append(max(ends[1], np.log(p.value)))
-    return LogNormal(np.array(centre), np.full(len(centre), _WIDTH), np.array(low), np.array(high))
+def _named(functions: Functions, found: Sequence[ParameterStatus]) -> dict[str, ParameterStatus]:
+    """The statuses by the names of the parameters; multiples of a length share that of the length."""
+    return {p.name: found[k % len(found)] for k, p in enumerate(functions.parameters)}
 
 
-def _judge(
-    learner: Learner, chain: Chain, parameters: Sequence[Parameter], extent: Array
-) -> dict[str, ParameterStatus]:
-    models = learner.models(chain)
-    matters = learner.matters(chain, models) if any(len(m.indices) for m in models) else np.zeros(len(parameters), bool)
-    found: dict[str, ParameterStatus] = {}
-    for k, p in enumerate(parameters):
-        value = chain.log_theta[k]
-        whole = np.sqrt(np.sum(extent**2)) if p.feature is None else extent[p.feature]
-        if whole == 0.0 and p.length:
-            found[p.name] = ParameterStatus.CONSTANT
-        elif not matters[k]:
-            found[p.name] = ParameterStatus.FLAT if learner.used(chain, k) else ParameterStatus.UNUSED
-        elif np.isfinite(learner.off[k]) and not learner.live(chain.log_theta)[k]:
-            found[p.name] = ParameterStatus.OFF
-        elif p.feature is None and p.length * (value - p.length * np.log(_INFINITE * whole)) > 0.0:
-            found[p.name] = ParameterStatus.INFINITE
-        elif value <= learner.prior.lower[k] or value >= learner.prior.upper[k]:
-            found[p.name] = ParameterStatus.ZERO
-        elif all(abs(learner.change(chain, k, shift)) < _FLAT for shift in (-1.0, 1.0)):
-            found[p.name] = ParameterStatus.FLAT
-        else:
-            found[p.name] = ParameterStatus.LEARNED
-    return found
-
-
-def _concluded(result: Result, chain: Chain, k: int, parameters: dict[str, ParameterStatus]) -> Result:
-    """The result of one problem with the history of its whole chain and a word on the kernel."""
+def _concluded(result: Result, found: Found, k: int, parameters: dict[str, ParameterStatus], limits: Limits) -> Result:
+    """The result of one problem with the history of all starts and a word on the kernel."""
     every_off = all(status is ParameterStatus.OFF for status in parameters.values())
     lost = every_off or any(status.degenerate for status in parameters.values())
     status = Status.KERNEL if lost and result.status is Status.CONVERGED else result.status
-    certificate = replace(
-        result.certificate,
-        objective=result.certificate.log_evidence + chain.objective - _evidence(chain),
-        start=chain.number,
+    height = result.certificate.objective + limits.prior.log_density(found.trial.log_theta)
+    return replace(
+        result,
+        status=Status.INTERRUPTED if found.interrupted else status,
+        certificate=replace(result.certificate, objective=height),
+        history=found.histories[k],
+        n_iter=result.n_iter + found.trial.n_iter[k],
     )
-    history = chain.histories[k]
-    return replace(result, status=status, certificate=certificate, history=history, n_iter=chain.n_iter[k])
-
-
-def _evidence(chain: Chain) -> float:
-    return sum(r.certificate.log_evidence for r in chain.results)
-
-
-def _settled(basis: Basis | None, functions: Functions) -> Basis | None:
-    """The basis with the parameters learned."""
-    if basis is None:
-        return None
-    learned: Any = clone(basis)
-    return learned.set_params(**functions.settings)

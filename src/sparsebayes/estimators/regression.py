@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.basis import Basis
 from sparsebayes.estimators.dictionary import Dictionary, Kept
-from sparsebayes.estimators.learning import learn_kernel
+from sparsebayes.estimators.learning import Learned, learn_kernel
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.varying import CONSTANT, VARIES, varying_noise
@@ -20,10 +20,14 @@ from sparsebayes.inference.robust import run_robust
 from sparsebayes.inference.settings import Warm
 from sparsebayes.inference.support import Support, SupportRule
 from sparsebayes.inference.varying import LogVariance, run_varying
+from sparsebayes.kernel_learning.process import spread_rows
 from sparsebayes.likelihood import ROBUST, OutlierMixture, RobustNoise, StudentT
 from sparsebayes.posterior import GaussianPosterior, PoissonPosterior
 
 Array = NDArray[np.float64]
+
+# Rows that widths are learned from at most: their dictionary is made dozens of times.
+MOST_ROWS = 5000
 
 
 @dataclass(frozen=True)
@@ -155,17 +159,48 @@ def _fit_kernel(task: Task, dictionary: Dictionary, groups: list[_Group]) -> Reg
             "fit again with the kernel_ that was learned"
         )
 
-    def make(current: Dictionary) -> list[GaussianProblem]:
-        eligible = current.eligible
-        return [_pose(task, current, eligible, group.t) for group in groups]
-
-    settings = [task.settings(noise_variance=group.noise) for group in groups]
-    learned = learn_kernel(task, dictionary, make, settings)
+    if dictionary.n_candidates == len(task.X) > MOST_ROWS and dictionary.basis is not None:
+        learned = _learn_on_some(task, dictionary, groups)
+    else:
+        learned = _learn(task, dictionary, groups)
     warn_unconverged([result.status for result in learned.results])
     solved = [
         Solved(learned.dictionary, result, group.scale) for result, group in zip(learned.results, groups, strict=True)
     ]
     return replace(collect(task, solved), kernel=learned.kernel, parameters=learned.parameters)
+
+
+def _learn(task: Task, dictionary: Dictionary, groups: list[_Group]) -> Learned:
+    def make(current: Dictionary) -> list[GaussianProblem]:
+        eligible = current.eligible
+        return [_pose(task, current, eligible, group.t) for group in groups]
+
+    return learn_kernel(task, dictionary, make, [task.settings(noise_variance=group.noise) for group in groups])
+
+
+def _learn_on_some(task: Task, dictionary: Dictionary, groups: list[_Group]) -> Learned:
+    """Learn the parameters from some of the rows; all of them decide between these parameters and those given."""
+    rows = spread_rows(np.column_stack([group.t for group in groups]), MOST_ROWS)
+    some = replace(task, X=task.X[rows], weights=task.weights[rows], checkpoint=None)
+
+    def build(X: Array, basis: Basis | None) -> Dictionary:
+        return Dictionary.build(
+            X, basis, fit_intercept=task.fit_intercept, random_state=task.random_state, by_row=dictionary.by_row
+        )
+
+    part = [replace(group, t=group.t[rows]) for group in groups]
+    learned = _learn(some, build(some.X, dictionary.basis), part)
+    plain, found = replace(task, gamma=None), []
+    for basis in (learned.kernel, dictionary.basis):
+        whole = build(task.X, basis)
+        solved = [_solve(plain, whole, whole.eligible, group, None, None, k) for k, group in enumerate(groups)]
+        found.append((whole, [one.result for one in solved]))
+    ours, given = (sum(result.certificate.log_evidence for result in results) for _, results in found)
+    if ours >= given:
+        return replace(learned, dictionary=found[0][0], results=found[0][1])
+    names = () if dictionary.functions is None else (p.name for p in dictionary.functions.parameters)
+    whole, results = found[1]
+    return Learned(whole, results, dictionary.basis, dict.fromkeys(names, ParameterStatus.LEARNED))
 
 
 def _pose(

@@ -31,7 +31,7 @@ class Thread:
 class Task:
     """Training rows and settings, validated.
 
-    ``gamma`` is ``"evidence"`` or ``"ard"`` where the parameters of the kernel are to be learned.
+    ``gamma`` is ``"evidence"``, ``"ard"`` or ``"multiscale"`` where the parameters of the kernel are to be learned.
     """
 
     X: Any

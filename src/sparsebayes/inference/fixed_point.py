@@ -37,6 +37,10 @@ _REACH = 8.0
 _HALVINGS = 12
 # A slow rule's steps grow by this factor from sweep to sweep while the objective rises.
 _LONGER = 1.5
+# Where sweeps have emptied the model, the whole dictionary is tried again with precisions lower by these factors, at
+# these fractions of the present noise.
+_WIDER = (1e-2, 1e-4, 1e-6, 1e-8)
+_QUIETER = (1.0, 0.1, 0.01)
 
 
 @dataclass
@@ -103,6 +107,32 @@ class FixedPoint(Solver):
             if info is not None:
                 return info
         return finish(state, tol, self.hyperpriors)
+
+    def escape(self, state: State, tol: float) -> Info | None:
+        """Begin again from the whole dictionary with wider priors, where sweeps have emptied the model for nothing.
+
+        Functions that hardly vary over the data have to have large weights, which the first precisions rule out.
+        """
+        empty, problem = state.active, state.active.problem
+        if empty.size or not isinstance(state, SweepState) or isinstance(problem, LaplaceProblem):
+            return None
+        if problem.mean_square == 0.0:
+            return None
+        first = self.whole(empty)
+        best, height = None, self.objective(empty, state.learn_noise) + tol
+        for wider in _WIDER:
+            for quieter in _QUIETER if state.learn_noise else (1.0,):
+                beta = min(empty.beta / quieter, 1.0 / noise_floor(empty))
+                trial = first.moved(wider * first.alpha, beta)
+                value = self.objective(trial, state.learn_noise)
+                if value > height:
+                    best, height = trial, value
+        if best is None:
+            return None
+        gain = self.objective(best, state.learn_noise) - self.objective(empty, state.learn_noise)
+        state.active, state.evidence, state.sweeping = best, best.evidence(), True
+        state.refused.clear()
+        return Info("sweep", n_moves=1, gain=gain)
 
     # -- sweeps --------------------------------------------------------------------------------------------
 

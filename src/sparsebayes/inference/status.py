@@ -62,6 +62,7 @@ class ParameterStatus(Enum):
     """What the evidence says about one parameter of the kernel."""
 
     LEARNED = "Determined by the data."
+    JUDGED = "Determined by rows left out: another value has more evidence, but predicts them worse."
     OFF = "The functions do not vary along this input: the evidence finds it irrelevant."
     INFINITE = "Ran to where the functions no longer vary over the data."
     ZERO = "Ran to where each function sees only the rows at its own centre."

@@ -16,7 +16,8 @@ from sklearn.model_selection import train_test_split
 
 from sparsebayes.basis import RBF, Linear
 from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
-from sparsebayes.inference import SOLVERS, Solver
+from sparsebayes.inference import SOLVERS, Sequential, Solver
+from sparsebayes.inference.search.starts import EFFORTS
 
 from .choice import Choice, by_folds
 from .encoder import learn_encoder
@@ -37,7 +38,7 @@ _WITHOUT_GAMMA = ("linear", COLUMNS, BOTH)
 _WIDTHS_BESIDE_COLUMNS = (1.0, 0.5, 0.25)
 # The solver that widths are learned with.
 _OF_WIDTH = "sequential"
-_GAMMAS = ("scale", "auto", "evidence", "ard")
+_GAMMAS = ("scale", "auto", "evidence", "ard", "multiscale")
 # Where more of the training rows than this have a twin among them, a row that equals one need not be one.
 _ALIKE = 0.2
 # With fewer rows than this, all are needed to learn from.
@@ -58,11 +59,14 @@ class Options:
     likelihood : {"gaussian", "outliers", "student-t", "poisson"}
         Of the noise (regression).
     gamma : str or float, optional
-        Kernel parameter; by default it is learned by evidence.
+        Kernel parameter, or how it is learned: ``"evidence"`` (one width), ``"ard"`` (one for each input) or
+        ``"multiscale"`` (several together); by default one is learned by evidence.
     noise_variance : float, optional
         Fixes the noise (regression).
     solver : str
         A solver by name.
+    effort : {"fast", "default", "thorough"}
+        How many places the search begins from (the sequential solver).
     test : float
         Part of the rows to hold back.
     seed : int
@@ -78,6 +82,7 @@ class Options:
     gamma: str | float | None = None
     noise_variance: float | None = None
     solver: str = "sequential"
+    effort: str = "default"
     test: float = 0.2
     seed: int = 0
     drop: tuple[str, ...] = ()
@@ -88,6 +93,9 @@ class Options:
         """Raise where an option makes no sense, before anything is read."""
         _choose("--kernel", self.kernel, KERNELS)
         _choose("--solver", self.solver, tuple(SOLVERS))
+        _choose("--effort", self.effort, EFFORTS)
+        if self.effort != "default" and SOLVERS[self.solver] is not Sequential:
+            raise ValueError(f"--effort {self.effort} has no meaning with --solver {self.solver}; leave it out")
         _choose("--likelihood", self.likelihood, LIKELIHOODS)
         if self.task is not None:
             _choose("--task", self.task, TASKS)
@@ -364,12 +372,16 @@ class _Fits:
             if options.likelihood != "gaussian":
                 raise ValueError(f"--likelihood {options.likelihood} has no meaning in classification; leave it out")
             if kernel in (COLUMNS, BOTH):
-                return SparseBayesClassifier(Linear() + width if kernel == BOTH else None)
-            return RVC(kernel if width is None else width, gamma=gamma)
-        noise: dict[str, Any] = {"noise_variance": options.noise_variance, "likelihood": options.likelihood}
+                return SparseBayesClassifier(Linear() + width if kernel == BOTH else None, effort=options.effort)
+            return RVC(kernel if width is None else width, gamma=gamma, effort=options.effort)
+        further: dict[str, Any] = {
+            "noise_variance": options.noise_variance,
+            "likelihood": options.likelihood,
+            "effort": options.effort,
+        }
         if kernel in (COLUMNS, BOTH):
-            return SparseBayesRegressor(Linear() + width if kernel == BOTH else None, **noise)
-        return RVR(kernel if width is None else width, gamma=gamma, **noise)
+            return SparseBayesRegressor(Linear() + width if kernel == BOTH else None, **further)
+        return RVR(kernel if width is None else width, gamma=gamma, **further)
 
     def _fit(self, estimator: Any, *, keep: bool = True) -> Any:
         """Fit an estimator and keep it, also where it was interrupted."""
@@ -382,7 +394,8 @@ class _Fits:
 
 
 def _search(estimator: Any, X: Array, y: NDArray[Any], solver: str, observe: Callable[..., bool | None] | None) -> None:
-    chosen: Solver = SOLVERS[solver]()
+    kind = SOLVERS[solver]
+    chosen: Solver = Sequential(effort=estimator.effort) if kind is Sequential else kind()
     chosen.callback = observe
     estimator.set_params(solver=chosen)
     try:

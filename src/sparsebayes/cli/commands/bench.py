@@ -208,3 +208,41 @@ def ledger(
             records=records,
         )
     )
+
+
+@group.command("widths")
+def widths(
+    only: Annotated[list[str] | None, typer.Option("--only", help="Problems by name.", show_default=False)] = None,
+    seeds: Annotated[str, typer.Option("--seeds", help="Draws, such as 0-4 or 0,3.")] = "0-2",
+    way: Annotated[
+        list[str] | None, typer.Option("--way", help="evidence, ard or multiscale; ard by default.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Measure what learning the widths is worth beside one width, a grid of nine and an exact Gaussian process.
+
+    \b
+    Examples:
+      sparsebayes bench widths --only yacht --seeds 0
+      sparsebayes bench widths --way ard --way multiscale --json
+
+    The density is that of training rows left out, by searches on the other folds. Data that are not at hand are
+    reported. The whole takes the better part of an hour.
+    """
+    import json
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from sparsebayes.benchmarks.ledger.problems import read_seeds
+    from sparsebayes.benchmarks.widths import WAYS, as_rows, measure_widths
+
+    progress = Console(stderr=True, highlight=False, markup=False)
+    rows = as_rows(measure_widths(only or (), read_seeds(seeds), way or WAYS, progress.print))
+    if as_json:
+        typer.echo(json.dumps({"rows": rows}, indent=1))
+        return
+    table = Table(*(rows[0] if rows else ["problem"]))
+    for row in rows:
+        table.add_row(*(f"{v:.4g}" if isinstance(v, float) else "" if v is None else str(v) for v in row.values()))
+    Console(highlight=False, markup=False, width=None if progress.is_terminal else 160).print(table)

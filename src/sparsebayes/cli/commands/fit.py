@@ -36,12 +36,19 @@ def command(
     ] = "gaussian",
     gamma: Annotated[
         str | None,
-        typer.Option("--gamma", help="Kernel parameter as in scikit-learn; by default it is learned by evidence."),
+        typer.Option(
+            "--gamma",
+            help="Kernel parameter as in scikit-learn, or how it is learned: evidence (one width, the default), ard "
+            "(one for each input), multiscale (several together).",
+        ),
     ] = None,
     noise_variance: Annotated[
         float | None, typer.Option("--noise-variance", help="Fix the noise variance; learned by default.")
     ] = None,
     solver: Annotated[str, typer.Option("--solver", help="How the evidence is maximised.")] = "sequential",
+    effort: Annotated[
+        str, typer.Option("--effort", help="From how many places the search begins: fast, default or thorough.")
+    ] = "default",
     test: Annotated[
         float, typer.Option("--test", help="Part of the rows to hold back for the test; 0 for none.")
     ] = 0.2,
@@ -72,6 +79,7 @@ def command(
       sparsebayes fit houses.csv --target price
       sparsebayes fit patients.parquet -t outcome --drop id --out triage.model
       sparsebayes fit genes.csv -t level --kernel columns --test 0
+      sparsebayes fit energy.csv -t load --gamma ard --effort fast
       sparsebayes fit visits.csv -t count --likelihood poisson --cv 5
       sparsebayes fit wine.csv -t quality --task classification --json
 
@@ -90,6 +98,7 @@ def command(
         gamma=_gamma(gamma),
         noise_variance=noise_variance,
         solver=solver,
+        effort=effort,
         test=test,
         seed=seed,
         drop=tuple(drop or ()),

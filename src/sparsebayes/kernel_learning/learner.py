@@ -1,0 +1,380 @@
+r"""Learning the dictionary: several honest starts, a climb from the best of them, and a judge who has the last word.
+
+* *Starts.*  The widths as given; one width for all inputs (in units of their spread) by a bracketing search; the widths
+  of an exact Gaussian process, whose evidence is smooth (``process.py``), halved and doubled too.
+* *Climb.*  The parameters climb along the gradient of the evidence together with the precisions and the noise of the
+  model found, its functions and centres held; the dictionary is rebuilt there and the search goes on; in turn.
+* *Judge.*  Among all of these, rows left out decide (``judge.py``), and the evidence where they do not clearly: the
+  result never predicts left-out rows worse than the widths as given, and those are left for two standard errors only.
+  Where the evidence alone would have chosen otherwise, the result says so.
+* *Inputs.*  Inputs are switched off one by one, the weakest first, unless rows left out clearly object; those that the
+  process had switched off are tried once more.
+* *Several widths at once*, where they are asked for: multiples of the lengths found, together in one dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsebayes.inference import Record, Result, Status
+from sparsebayes.inference.evidence import Array
+from sparsebayes.inference.interrupt import asked_to_stop
+from sparsebayes.kernel_learning.gradients import Held, climb
+from sparsebayes.kernel_learning.judge import judge_of
+from sparsebayes.kernel_learning.parameters import Limits, Mask
+from sparsebayes.kernel_learning.process import Fitted, Process
+from sparsebayes.kernel_learning.trials import Factors, Interrupted, Search, Trial
+from sparsebayes.threads import one_thread
+
+# Factors of the bracketing search: it goes on in steps of the first while the evidence rises, at most so often, and
+# then looks half a step to both sides.
+_STEP, _STEPS_OUT = 2.0, 4
+# Multiples of the process's lengths that are tried.
+_MULTIPLES = (1.0, 0.5, 2.0)
+# Quasi-Newton steps of one climb, rounds of climb and search, the gain in nats that is no gain, and that below which
+# no further round is made.
+_STEPS = 15
+_ROUNDS = 8
+_GAIN = 0.01
+_WORTHWHILE = 0.5
+# Inputs whose switching off is refused in a row before no more are tried.
+_REFUSALS = 2
+# Standard deviations beyond which left-out rows decide alone.
+_CLEAR = 2.0
+# Multiples of the lengths that make a dictionary of several.
+SEVERAL: tuple[Factors, ...] = ((1.0, 2.0, 4.0), (0.5, 1.0, 2.0))
+# Evidence, in nats, by which a trial has to be above another for that one not to be looked at again: the widths as
+# given are not searched in full for comparison, and an input whose switching off costs as much stays on without asking
+# rows left out.  Standard deviations by which those speak for it for the other widths not to be learned without it.
+_FAR_ABOVE = 50.0
+_HOPELESS = 4.0
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The trial that was chosen, what the full search found there, and whether the evidence was overruled."""
+
+    trial: Trial
+    results: list[Result]
+    histories: list[list[Record]]
+    overruled: bool
+    interrupted: bool
+
+
+class Learner:
+    """Starts, climbs and a judge.
+
+    Parameters
+    ----------
+    search : Search
+        Makes trials.
+    limits : Limits
+        Where parameters may be.
+    given, first : ndarray of shape (P,)
+        Log parameters as given, and those of one width in units of the inputs' spread.
+    process : Process, optional
+        A Gaussian process with the same kernel, where there is one.
+    several : bool
+        Whether several widths are to be in the dictionary together.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        limits: Limits,
+        given: Array,
+        first: Array,
+        process: Process | None,
+        several: bool = False,
+    ) -> None:
+        self.search, self.limits = search, limits
+        self.given, self.first, self.process, self.several = given, first, process, several
+        self.trials: list[Trial] = []
+        self.best: Trial | None = None
+        self._single: Trial | None = None
+
+    def learn(self, restarts: Sequence[Array] = ()) -> Learned:
+        """Learn; where the user interrupts, the best until then is returned."""
+        with one_thread(), asked_to_stop() as self.search.stop:
+            try:
+                self._learn(restarts)
+                return self._conclude(self._chosen())
+            except Interrupted:
+                trial = self.best or self.search.unfinished
+                if trial is None:
+                    raise KeyboardInterrupt from None
+                return self._stopped(trial)
+
+    def _learn(self, restarts: Sequence[Array]) -> None:
+        self.best = scale = self._try(self.given)
+        self.search.patient = False
+        problems = self.search.problems(self.given)
+        if all(not len(model.indices) for model in scale.models) and any(
+            getattr(problem, "mean_square", 1.0) == 0.0 for problem in problems
+        ):
+            return
+        self.judge = judge_of(self.search, self.limits, problems)
+        along = self._bracket(scale)
+        self._prefer(max(along, key=lambda t: t.objective))
+        from_process = self._from_process()
+        for trial in from_process:
+            self._prefer(trial)
+        self._prefer_near(along)
+        for log_theta in restarts:
+            self._prefer(self._try(log_theta))
+        leaders = [self.best, max([*along, *from_process], key=lambda t: t.objective)]
+        for leader in leaders[: 1 + (leaders[0] is not leaders[1])]:
+            self._prefer(self._ascend(leader))
+        if self.limits.per_input:
+            self._switch_on()
+            self._switch_off()
+        self._single = self.best
+        if self.several:
+            for factors in SEVERAL:
+                self._prefer(self._try(self.best.log_theta, factors))
+
+    @property
+    def single(self) -> Trial:
+        """The best trial with one width for each parameter."""
+        return self._single or self.trials[0]
+
+    # -- starts --------------------------------------------------------------------------------------------
+
+    def _try(self, log_theta: Array, factors: Factors = (1.0,)) -> Trial:
+        trial = self.search.fresh(log_theta, factors)
+        self.trials.append(trial)
+        return trial
+
+    def _prefer(self, trial: Trial) -> bool:
+        """Take a trial for the best where the judge says so, or leaves it to the evidence."""
+        if self.best is None or trial is self.best:
+            return False
+        advantage = self.judge.compare(trial, self.best)
+        # Both are log densities of the same rows, so that they add up where left-out rows leave room for chance.
+        rise = self._worth(trial) - self._worth(self.best)
+        clear = abs(advantage.nats) > _CLEAR * advantage.chance
+        if advantage.nats + (0.0 if clear else rise) <= _GAIN or not self._leaves(trial):
+            return False
+        self.best = trial
+        return True
+
+    def _leaves(self, trial: Trial) -> bool:
+        """Whether a trial is reason enough to leave the widths as given.
+
+        One of several trials is better by chance now and then: evidence and left-out rows together have to speak for it
+        by more than left-out rows may do by chance.
+        """
+        first = self.trials[0]
+        advantage = self.judge.compare(trial, first)
+        gain = advantage.nats + self._worth(trial) - self._worth(first)
+        return gain > _CLEAR * advantage.chance and self.judge.admits(trial, first)
+
+    def _worth(self, trial: Trial) -> float:
+        """The objective without the prior of the parameters, which guides climbs but is no reason to leave a place."""
+        return trial.objective - self.limits.prior.log_density(trial.log_theta)
+
+    def _bracket(self, scale: Trial) -> list[Trial]:
+        """Trials along one factor of all lengths: up and down while the evidence rises, then half a step either way."""
+        same = np.allclose(self.first, self.given, rtol=0.0, atol=1e-9)
+        tried = {0.0: scale if same else self._try(self.first)}
+
+        def at(power: float) -> float:
+            if power not in tried:
+                there = self.limits.stretched(self.first, _STEP**power)
+                tried[power] = self._try(there)
+            return tried[power].objective
+
+        for direction in (1.0, -1.0):
+            for k in range(1, _STEPS_OUT + 1):
+                if direction < 0.0 and self.search.crowded(tried[direction * (k - 1)]):
+                    break
+                if at(direction * k) <= at(direction * (k - 1)):
+                    break
+        best = max(tried, key=at)
+        for near in (best + 0.5, best - 0.5):
+            if near > best or not self.search.crowded(tried[best]):
+                at(near)
+        self._along = tried
+        return list(tried.values())
+
+    def _prefer_near(self, along: Sequence[Trial]) -> None:
+        """Where one width for all is the best so far, its neighbours are judged too, as long as one is better."""
+        powers = sorted(self._along)
+        moved = True
+        while moved and any(self.best is trial for trial in along):
+            place = next(k for k, power in enumerate(powers) if self._along[power] is self.best)
+            near = [self._along[powers[k]] for k in (place - 1, place + 1) if 0 <= k < len(powers)]
+            moved = sum(map(self._prefer, near)) > 0
+
+    def _from_process(self) -> list[Trial]:
+        """Trials at the lengths of a Gaussian process, and at multiples of them."""
+        self._process: Fitted | None = None
+        if self.process is None:
+            return []
+        fitted = self.process.fit(self.first, self.search.stop)
+        if not np.isfinite(fitted.objective):
+            return []
+        lean, self._process = fitted, fitted
+        if self.limits.per_input:
+            lean = self.process.without_weak(fitted, self.limits.off, self._price(), self.search.stop)
+        trials: list[Trial] = []
+        for factor in _MULTIPLES:
+            if factor >= 1.0 or not self.search.crowded(trials[0]):
+                trials.append(self._try(self.limits.stretched(lean.log_theta, factor)))
+        return trials
+
+    def _price(self) -> float:
+        """What an input has to bring, in nats: it is one of d that might have fitted the noise of N rows."""
+        return float(np.log(max(2, int(np.sum(np.isfinite(self.limits.off)))) * self.search.n_rows))
+
+    # -- climbs --------------------------------------------------------------------------------------------
+
+    def _ascend(self, trial: Trial) -> Trial:
+        """Climb and search on, in turn, until neither gains; an input that is switched off stays so."""
+        for _ in range(_ROUNDS):
+            models = self.search.held(trial)
+            if self.search.exhausted(trial) or not any(len(model.indices) for model in models):
+                break
+            free = self.matters(trial.log_theta, models) & self.limits.live(trial.log_theta)
+            found = climb(self.search.family, models, self.limits.prior, trial.log_theta, _STEPS, free)
+            if found.objective <= trial.objective + _GAIN:
+                break
+            new = self.search.onward(trial, found)
+            if new.objective <= trial.objective:
+                break
+            gained, trial = new.objective - trial.objective, new
+            self.trials.append(trial)
+            if gained < _WORTHWHILE:
+                break
+        return trial
+
+    def matters(self, log_theta: Array, models: Sequence[Held]) -> Mask:
+        """Parameters on which the evidence depends at all."""
+        by_theta = np.zeros(len(log_theta))
+        for model in models:
+            found = model.evaluate(self.search.family.columns(log_theta, model.functions), model.logs)
+            by_theta += np.abs(self.search.family.pullback(log_theta, model.functions, found.columns))
+        return by_theta > 0.0
+
+    # -- inputs --------------------------------------------------------------------------------------------
+
+    def _switch_on(self) -> None:
+        """Try the inputs that the process had switched off once more, with the lengths that it had for them."""
+        best = self.best
+        if best is None or self._process is None:
+            return
+        off = ~self.limits.live(best.log_theta)
+        there = np.where(off, self._process.log_theta, best.log_theta)
+        if not np.any(off & self.limits.live(there)):
+            return
+        trial = self._ascend(self._try(there))
+        advantage = self.judge.compare(trial, best)
+        # Every one of them has to pay: together they are as many chances to fit the noise.
+        price = self._price() * int(np.sum(off & self.limits.live(trial.log_theta)))
+        if advantage.nats > max(advantage.chance, price) and self._leaves(trial):
+            self.best = trial
+
+    def _switch_off(self) -> None:
+        """Switch inputs off one by one, the weakest first, unless rows left out clearly object."""
+        refused = 0
+        while self.best is not None and refused < _REFUSALS:
+            best = self.best
+            order = self._weakest(best)
+            if refused >= len(order):
+                break
+            there = best.log_theta.copy()
+            there[order[refused]] = self.limits.off[order[refused]]
+            trial = self._try(there)
+            if self._worth(trial) < self._worth(best) - max(_FAR_ABOVE, self._price()):
+                refused += 1
+                continue
+            advantage = self.judge.compare(trial, best)
+            if -max(_FAR_ABOVE, _HOPELESS * advantage.chance) < advantage.nats < -advantage.chance:
+                trial = self._ascend(trial)
+                advantage = self.judge.compare(trial, best)
+            if advantage.nats < -min(advantage.chance, self._price()):
+                refused += 1
+            else:
+                self.best, refused = trial, 0
+
+    def _weakest(self, trial: Trial) -> list[int]:
+        """Inputs that are on, those first whose switching off costs the model least; not those it cannot do without."""
+        models = self.search.held(trial)
+        if not any(len(model.indices) for model in models):
+            return []
+        live = np.flatnonzero(self.limits.live(trial.log_theta) & np.isfinite(self.limits.off))
+        if len(live) < 2:
+            return []
+        return sorted(live.tolist(), key=lambda p: abs(trial.log_theta[p] - self.limits.off[p]))
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    def _chosen(self) -> Trial:
+        if self.best is None:
+            raise RuntimeError("there is a trial at the parameters as given")
+        return self.best
+
+    def _conclude(self, best: Trial) -> Learned:
+        """The full search at the parameters chosen; where the evidence is not above that of those given, both."""
+        results = self.search.conclude(best)
+        scale = self.trials[0]
+        evidence, overruled = _evidence(results), False
+        if best is not scale:
+            rivals = max(trial.evidence for trial in self.trials)
+            if scale.evidence > evidence - _FAR_ABOVE and not self._interrupted(results):
+                plain = self.search.conclude(scale, silent=True)
+                rivals = max(rivals, _evidence(plain))
+                if not self.judge.left_out and _evidence(plain) > evidence:
+                    results, best, evidence = plain, scale, _evidence(plain)
+            overruled = self.judge.left_out and rivals > evidence + 1.0
+        elif len(self.trials) > 1:
+            overruled = self.judge.left_out and max(trial.evidence for trial in self.trials) > evidence + 1.0
+        return Learned(best, results, self.search.histories, overruled, self._interrupted(results))
+
+    def _stopped(self, best: Trial) -> Learned:
+        results = [
+            replace(result, status=Status.INTERRUPTED)
+            for result in self.search.conclude(best, fresh=False, silent=True)
+        ]
+        return Learned(best, results, self.search.histories, overruled=False, interrupted=True)
+
+    def _interrupted(self, results: Sequence[Result]) -> bool:
+        return any(result.status is Status.INTERRUPTED for result in results)
+
+    # -- what became of each parameter ---------------------------------------------------------------------
+
+    def used(self, trial: Trial, parameter: int) -> bool:
+        """Whether a function in the model has this parameter, even where the present value makes no difference."""
+        there = trial.log_theta.copy()
+        there[parameter] += _FAR
+        columns = self.search.family.columns
+        return any(
+            not np.array_equal(columns(there, m.functions), columns(trial.log_theta, m.functions))
+            for m in self.search.held(trial)
+        )
+
+    def change(self, trial: Trial, parameter: int, shift: float) -> float:
+        """Change of the evidence when a parameter moves, every precision following the norm of its function."""
+        there, total = trial.log_theta.copy(), 0.0
+        there[parameter] += shift
+        for model in self.search.held(trial):
+            here = self.search.family.columns(trial.log_theta, model.functions)
+            values = self.search.family.columns(there, model.functions)
+            norms = np.sum(here**2, axis=0), np.sum(values**2, axis=0)
+            if not np.all(norms[1] > 0.0):
+                return -np.inf
+            logs = model.logs.copy()
+            logs[: len(model.indices)] += np.log(norms[1] / norms[0])
+            total += model.evaluate(values, logs).evidence - model.evaluate(here, model.logs).evidence
+        return total
+
+
+# A factor at which any parameter of a function shows.
+_FAR = 10.0
+
+
+def _evidence(results: Sequence[Result]) -> float:
+    return sum(result.certificate.log_evidence for result in results)

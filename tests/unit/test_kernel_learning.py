@@ -1,0 +1,200 @@
+"""The layer that learns widths: its process, its judge, its limits, and inputs that say little."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from typer.testing import CliRunner
+
+from sparsebayes import RVC, RVR, datasets, load, save
+from sparsebayes.basis import RBF, Cauchy, Laplacian, Sum
+from sparsebayes.benchmarks.ledger.cases import Case, Problem
+from sparsebayes.cli.main import app
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference import ParameterStatus, Status
+from sparsebayes.inference.folds import Folds
+from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.kernel_learning.gradients import LogNormal
+from sparsebayes.kernel_learning.parameters import learnable_limits
+from sparsebayes.kernel_learning.process import Process, spread_rows
+
+
+def ridge(n=90, seed=0, inputs=3):
+    """One input matters much, one a little, the others not at all."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, inputs))
+    return X, np.sin(3 * X[:, 0]) + 0.3 * X[:, 1] ** 2 + 0.1 * rng.standard_normal(n)
+
+
+def loose(d):
+    return LogNormal(np.zeros(d), np.full(d, 3.0), np.full(d, -9.0), np.full(d, 9.0))
+
+
+@pytest.mark.parametrize("kernel", [RBF([0.8, 2.0, 1.1]), Cauchy([0.8, 2.0, 1.1]), Laplacian([0.8, 2.0, 1.1])])
+def test_the_evidence_of_the_process_is_that_of_a_normal_distribution(kernel):
+    X, y = ridge(25)
+    t, weights = np.column_stack([y - y.mean(), y**2 - np.mean(y**2)]), np.linspace(0.5, 2.0, 25)
+    process = Process(kernel.bind(X), X, t, weights, loose(3))
+    log_theta, level = np.log([0.7, 1.5, 1.0]), np.log([1.3, 0.2])
+    value, _ = process.evaluate(log_theta, level)
+    K = type(kernel)(np.exp(log_theta)).bind(X).evaluate(X)
+    normal = multivariate_normal(np.zeros(25), 1.3 * K + np.diag(0.2 / weights))
+    centred = t - np.average(t, axis=0, weights=weights)
+    centred /= np.sqrt(np.average(centred**2, axis=0, weights=weights))
+    expected = sum(normal.logpdf(column) for column in centred.T) + loose(3).log_density(log_theta)
+    assert value == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [RBF([0.8, 2.0, 1.1]), RBF(1.2), Cauchy(0.9), Laplacian([0.8, 2.0, 1.1])])
+def test_the_gradient_of_the_process(kernel):
+    X, y = ridge(25)
+    functions = kernel.bind(X + 40.0)  # far from the origin, where squares cancel
+    n = len(functions.parameters)
+    process = Process(functions, X + 40.0, y[:, None], np.ones(25), loose(n))
+    here = np.append(np.log([p.value for p in functions.parameters]), np.log([1.3, 0.2]))
+    _, gradient = process.evaluate(here[:n], here[n:])
+    for p, shift in enumerate(1e-5 * np.eye(len(here))):
+        up, down = (process.evaluate(x[:n], x[n:])[0] for x in (here + shift, here - shift))
+        assert gradient[p] == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
+
+
+def test_the_process_learns_and_switches_off():
+    X, y = ridge(120, inputs=4)
+    functions = RBF([1.0] * 4).bind(X)
+    limits = learnable_limits(functions.parameters, np.ptp(X, axis=0), np.zeros(4))
+    process = Process(functions, X, y[:, None], np.ones(120), limits.prior)
+    fitted = process.fit(np.zeros(4), lambda: False)
+    lean = process.without_weak(fitted, limits.off, np.log(480.0), lambda: False)
+    assert limits.live(lean.log_theta).tolist() == [True, True, False, False]
+    assert lean.objective > fitted.objective - 2 * np.log(480.0)
+
+
+def test_rows_of_the_process_do_not_depend_on_their_order():
+    rng = np.random.default_rng(0)
+    targets, order = rng.standard_normal((50, 2)), rng.permutation(50)
+    chosen, again = targets[spread_rows(targets, 20)], targets[order][spread_rows(targets[order], 20)]
+    np.testing.assert_array_equal(np.sort(chosen[:, 0]), np.sort(again[:, 0]))
+    assert len(chosen) == 20
+
+
+def test_a_fold_whose_other_targets_are_all_zero_is_predicted_by_nothing():
+    Phi, t = np.eye(10), np.zeros((10, 1))
+    t[0], t[1] = 1.0, -1.0
+    fold = np.array([0, 0, *(k % 4 + 1 for k in range(8))])
+    folds = Folds(GaussianProblem(DenseDesign(Phi), t, np.ones(10), np.ones(10, dtype=bool)), fold=fold)
+    np.testing.assert_allclose(folds.squared_errors(100.0, 3)[:2], 1.0)
+    np.testing.assert_allclose(folds.densities(100.0, 3)[:2], -0.5 * (np.log(2 * np.pi / 100.0) + 100.0))
+
+
+# -- the choice --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("gamma", ["evidence", "ard"])
+def test_learned_widths_are_no_worse_than_those_given(gamma, seed):
+    X, y = ridge(seed=seed)
+    plain, model = RVR().fit(X, y), RVR(gamma=gamma).fit(X, y)
+    judged = ParameterStatus.JUDGED in model.kernel_status_.values()
+    assert model.certificate_.start in {record.start for record in model.history_}
+    assert model.log_marginal_likelihood_ >= plain.log_marginal_likelihood_ - 1e-6 or judged
+
+
+def test_a_class_of_widths_is_no_worse_than_the_width_given():
+    X, y = ridge(80)
+    plain, model = RVC().fit(X, y > 0.5), RVC(gamma="ard").fit(X, y > 0.5)
+    assert model.log_marginal_likelihood_ >= plain.log_marginal_likelihood_ - 1e-6
+
+
+def test_several_widths_at_once(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-4, 4, (150, 1))
+    wide_and_narrow = np.sin(0.7 * X[:, 0]) + np.exp(-((X[:, 0] - 1.0) ** 2) / 0.02)
+    y = wide_and_narrow + 0.02 * rng.standard_normal(150)
+    one, several = RVR(gamma="ard").fit(X, y), RVR(gamma="multiscale").fit(X, y)
+    assert isinstance(several.kernel_, Sum)
+    widths = [term.width[0] for term in several.kernel_.bases]
+    np.testing.assert_allclose(np.diff(np.log2(widths)), 1.0)
+    assert several.log_marginal_likelihood_ > one.log_marginal_likelihood_
+    assert len({f["width"][0] for f in several.relevance_functions_ if f["kind"] == "rbf"}) > 1
+    assert set(several.kernel_status_) == {"rbf__width[0]", "rbf_2__width[0]", "rbf_3__width[0]"}
+    save(several, tmp_path / "model.json")
+    np.testing.assert_array_equal(load(tmp_path / "model.json").predict(X), several.predict(X))
+
+
+def test_of_many_rows_some_teach_the_widths_and_all_decide(monkeypatch):
+    monkeypatch.setattr("sparsebayes.estimators.regression.MOST_ROWS", 60)
+    X, y = ridge(120)
+    model = RVR(gamma="ard").fit(X, y)
+    assert max(model.relevance_) >= 60
+    assert model.kernel_status_["width[2]"] is ParameterStatus.OFF
+    assert model.log_marginal_likelihood_ > RVR().fit(X, y).log_marginal_likelihood_
+    again = RVR(kernel=model.kernel_).fit(X, y)
+    assert again.log_marginal_likelihood_ == pytest.approx(model.log_marginal_likelihood_)
+
+
+@pytest.mark.parametrize("width", [10.0, 20.0, 60.0])
+@pytest.mark.parametrize("solver", ["sequential", "mackay"])
+def test_functions_that_hardly_vary_over_the_data_are_found(solver, width):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, 1))
+    y = 3 * X[:, 0] + 0.01 * rng.standard_normal(40)
+    model = RVR(gamma=width**-2.0, solver=solver).fit(X, y)
+    assert np.sqrt(np.mean((model.predict(X) - 3 * X[:, 0]) ** 2)) < 0.01
+
+
+def test_a_function_of_the_widths_is_judged_on_exact_factors_where_inner_products_see_nothing():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, 1))
+    model = RVR(gamma="evidence").fit(X, 3 * X[:, 0] + 0.001 * rng.standard_normal(40))
+    assert model.noise_variance_ < 2e-6
+    assert np.all(np.isfinite([record.objective for record in model.history_]))
+
+
+# -- inputs that say little --------------------------------------------------------------------------------
+
+
+def fit_quietly(X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return RVR(gamma="ard").fit(X, y)
+
+
+def test_constant_and_duplicated_and_huge_columns():
+    X, y = ridge(60, inputs=2)
+    X = np.column_stack([X, np.full(60, 7.0), X[:, 0], 1e12 * np.random.default_rng(1).standard_normal(60)])
+    model = fit_quietly(X, y)
+    states = list(model.kernel_status_.values())
+    assert states[2] is ParameterStatus.CONSTANT
+    assert states[4] is ParameterStatus.OFF
+    assert ParameterStatus.OFF not in (states[0], states[1]) or ParameterStatus.OFF not in (states[3], states[1])
+    assert model.status_ is Status.KERNEL
+    assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 0.3
+
+
+def test_more_inputs_than_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 200))
+    model = fit_quietly(X, X[:, 0] + 0.1 * rng.standard_normal(50))
+    assert len(model.kernel_status_) == 200
+    assert np.all(np.isfinite(model.predict(X)))
+
+
+def test_units_with_a_column_of_another_magnitude():
+    X, y = ridge(60, inputs=2)
+    model, other = fit_quietly(X, y), fit_quietly(X * [1.0, 1e12], y)
+    np.testing.assert_allclose(other.predict(X * [1.0, 1e12]), model.predict(X), atol=0.1)
+
+
+def test_bench_widths_tells_all_ways(monkeypatch):
+    X, y = datasets.make_sinc(60, noise=0.1, random_state=0)
+    case = Case(X[:40], y[:40], X[40:], y[40:], gamma=1.0 / 9.0)
+    monkeypatch.setattr(
+        "sparsebayes.benchmarks.widths.choose_problems",
+        lambda kinds, only: [Problem("sinc", ("regression",), lambda seed: case)],
+    )
+    result = CliRunner().invoke(app, ["bench", "widths", "--seeds", "0", "--way", "evidence", "--json"])
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["way"] for row in rows] == ["scale", "evidence", "best of the grid", "gp"]
+    assert rows[1]["density"] >= rows[0]["density"] - 0.05
