@@ -21,6 +21,7 @@ from sparsebayes.basis import RBF, Bias, Linear
 @parametrize_with_checks(
     [
         RVR(),
+        RVR(noise="varies"),
         SparseBayesRegressor(),
         RVC(),
         SparseBayesClassifier(),

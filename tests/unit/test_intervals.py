@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from sparsebayes import RVR, datasets
-from sparsebayes.benchmarks import intervals
+from sparsebayes import RVC, RVR, datasets
+from sparsebayes.benchmarks import chances, intervals, varying
 from sparsebayes.benchmarks.intervals import Row, interval_problems, measure, run, summary
 from sparsebayes.benchmarks.ledger.cases import Case, NotAtHandError, Problem
 
@@ -68,3 +68,55 @@ def test_problems_are_chosen_by_name():
     assert len(case.y_test) == 106
     with pytest.raises(ValueError, match="no problem is called 'nowhere'"):
         interval_problems(["nowhere"])
+
+
+def test_noise_that_varies_has_rows_of_its_own(monkeypatch):
+    """The parts are the estimators', few draws here."""
+    (worst, middle), (share,) = varying.simulated(1), varying.constant(2)
+    assert 0.0 < middle.value < worst.value
+    assert middle.met
+    assert share.value in (0.0, 0.5, 1.0)
+    monkeypatch.setattr(varying, "PARTS", {"sinc": lambda: [share], "mcycle": lambda: absent(0)})
+    told = []
+    assert list(varying.run(told.append)) == [share]
+    assert told[-1] == "mcycle: its rows are elsewhere"
+    assert varying.table([share, varying.Check("far", 3.0, 0.0, 1.0)]).row_count == 2
+    assert not varying.Check("far", 3.0, 0.0, 1.0).met
+    assert json.loads(intervals.as_json([], checks=[{"met": True}]))["checks"] == [{"met": True}]
+
+
+def test_probabilities_that_come_true_have_no_calibration_error():
+    stated = np.repeat([0.5, 0.75, 1.0], 40)
+    hit = np.concatenate([np.arange(40) % 2 == 0, np.arange(40) % 4 > 0, np.ones(40, dtype=bool)])
+    assert chances.calibration_error(stated, hit) == pytest.approx(0.0, abs=1e-12)
+    assert chances.calibration_error(stated, ~hit) == pytest.approx((0.0 + 0.5 + 1.0) / 3.0)
+    assert chances.calibration_error(np.array([0.9]), np.array([False])) == pytest.approx(0.9)
+
+
+def test_classes_are_judged_by_their_probabilities():
+    def drawn(seed):
+        X, y = datasets.make_ripley(60, random_state=seed)
+        new, observed = datasets.make_ripley(200, random_state=seed + 50)
+        return Case(X, y, new, observed, gamma=4.0, classes=True)
+
+    rows = list(
+        chances.run([Problem("ripley", ("classification",), drawn), Problem("far", (), absent)], [0], lambda text: None)
+    )
+    assert [row.kind for row in rows] == ["moderated", "mode"]
+    case = drawn(0)
+    model = RVC(gamma=4.0).fit(case.X, case.y)
+    p = model.predict_proba(case.X_test)
+    expected = -np.mean(np.log(p[np.arange(200), np.searchsorted(model.classes_, case.y_test)]))
+    assert rows[0].loss == pytest.approx(expected)
+    assert 0.0 < rows[0].error < 0.2
+    assert chances.summary([*rows, *rows])[0].seed == 2
+    assert chances.table(rows).row_count == 2
+    assert [p.name for p in chances.problems(["titanic"])] == ["titanic"]
+    with pytest.raises(ValueError, match="no problem is called 'energy'"):
+        chances.problems(["energy"])
+
+
+def test_intervals_of_counts_hold():
+    few, most = chances.counts(2)
+    assert 0.78 <= few.value <= most.value <= 1.0
+    assert most.value >= 0.93

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparsebayes.likelihood import Bernoulli, Categorical, Poisson
+from sparsebayes.likelihood import Bernoulli, Categorical, Poisson, SquaredErrors
 
 N = 7
 RNG = np.random.default_rng(0)
@@ -11,6 +11,7 @@ WEIGHTS = RNG.uniform(0.5, 3.0, N)
 LIKELIHOODS = {
     "bernoulli": Bernoulli(RNG.integers(0, 2, N).astype(float), WEIGHTS),
     "poisson": Poisson(RNG.integers(0, 9, N).astype(float), WEIGHTS, 0.7),
+    "squares": SquaredErrors(RNG.standard_normal(N) ** 2, WEIGHTS, 0.3),
     "categorical": Categorical(np.eye(4)[RNG.integers(0, 4, N)], WEIGHTS),
 }
 

@@ -148,9 +148,12 @@ def table(rows: list[Row]) -> Table:
     return found
 
 
-def as_json(rows: list[Row]) -> str:
-    """All rows and their means, for machines."""
-    return json.dumps(
-        {"levels": LEVELS, "rows": [asdict(row) for row in rows], "means": [asdict(row) for row in summary(rows)]},
-        indent=1,
-    )
+def as_json(rows: list[Row], **further: list[dict[str, Any]]) -> str:
+    """All rows, their means, and what was measured besides, for machines."""
+    document = {
+        "levels": LEVELS,
+        "rows": [asdict(row) for row in rows],
+        "means": [asdict(row) for row in summary(rows)],
+        **further,
+    }
+    return json.dumps(document, indent=1)

@@ -19,14 +19,15 @@ from sparsebayes.threads import one_thread
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-# Rows that are enough to tell the quantiles of their errors to a few per cent.
-_ENOUGH = 1000
+# Rows that are enough to tell the quantiles of their errors to five per cent.
+_ENOUGH = 400
 # Parts that few rows are divided into: more to learn from leaves less to correct for, at the cost of more searches.
-_FEW, _SMALL_PARTS = 500, 10
+_FEW, _SMALL_PARTS = 1000, 10
 # How far the noise is lowered for the second search on each part.
 _KICK = 4.0
-# Parts of the searches that say how errors fall with the number of rows.
-_HALVES = 2
+# Parts of the searches that say how errors fall with the number of rows, and rows that are enough for that: what they
+# say is raised to a small power.
+_HALVES, _ENOUGH_FOR_HALVES = 2, 200
 # Rows below which nothing is said.
 _FEWEST = 20
 
@@ -54,6 +55,8 @@ class LeftOutRows:
         Functions that each problem has kept.
     weights : ndarray of shape (N,)
         Sample weights.
+    precisions : list of ndarray of shape (N,) or None
+        Precisions of the rows in units of the noise of each problem, where they differ.
     cost : float
         What a function costs in the search.
     """
@@ -66,6 +69,7 @@ class LeftOutRows:
     targets: list[Array]
     sizes: list[int]
     weights: Array
+    precisions: list[Array | None]
     cost: float
     found: list[Calibration] | None = field(default=None, init=False)
 
@@ -80,6 +84,7 @@ class LeftOutRows:
         cost: float,
         *,
         shared: bool,
+        precisions: list[Array | None],
     ) -> LeftOutRows | None:
         """Of a fit, together where its targets share their support; None where it cannot be repeated on parts."""
         noise = np.sqrt([posterior.noise_variance for posterior in posteriors])
@@ -100,6 +105,7 @@ class LeftOutRows:
             [scaled[:, group] for group in groups],
             [len(posteriors[group[0]].mean) for group in groups],
             weights,
+            [precisions[group[0]] for group in groups],
             cost,
         )
 
@@ -108,10 +114,10 @@ class LeftOutRows:
         if self.found is None:
             with one_thread():
                 design = self._design()
-                each = zip(self.targets, self.sizes, strict=True)
-                self.found = [one for t, size in each for one in self._calibrate(design, t, size)]
+                each = zip(self.targets, self.sizes, self.precisions, strict=True)
+                self.found = [one for problem in each for one in self._calibrate(design, *problem)]
             self.rows = self.functions = self.centres = None
-            self.targets = []
+            self.targets, self.precisions = [], []
         return self.found
 
     def _design(self) -> Design:
@@ -121,16 +127,17 @@ class LeftOutRows:
         values = self.functions.evaluate(self.rows)
         return DenseDesign(values if self.bias is None else np.insert(values, self.bias, 1.0, axis=1))
 
-    def _calibrate(self, design: Design, t: Array, size: int) -> list[Calibration]:
+    def _calibrate(self, design: Design, t: Array, size: int, precisions: Array | None) -> list[Calibration]:
         """Calibrations of targets with one support, in units of their noise."""
         problem = GaussianProblem(
             design, t, self.weights, self.eligible, self.bias, centres=self.centres, inclusion_cost=self.cost
         )
+        problem = problem if precisions is None else problem.precise(precisions)
         if problem.mean_square == 0.0 or size == 0:  # where nothing was chosen there is no optimism
             return [Calibration()] * problem.n_targets
         parts = _SMALL_PARTS if problem.n_effective <= _FEW else FOLDS
         scores, weights = Folds(problem, parts, _ENOUGH, _KICK).standardised(1.0, size)
-        rough, rough_weights = Folds(problem, _HALVES, _ENOUGH, _KICK).standardised(1.0, size)
+        rough, rough_weights = Folds(problem, _HALVES, _ENOUGH_FOR_HALVES, _KICK).standardised(1.0, size)
         found = []
         for mine, before in zip(scores.T, rough.T, strict=True):
             larger, smaller = quantiles(mine, weights), quantiles(before, rough_weights)

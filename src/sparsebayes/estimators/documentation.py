@@ -33,6 +33,9 @@ SETTINGS = """
     likelihood : {"gaussian", "outliers", "student-t", "poisson"}
         Distribution of the targets (regression): Gaussian noise; the same with a share of outliers anywhere in the
         range of the targets, or Student's t, both of which weigh the rows; or counts.
+    noise : {"constant", "varies"}
+        Whether the Gaussian noise is the same everywhere, or its log variance is a sparse model of its own on the same
+        dictionary, learned with the mean; where the evidence does not ask for that it stays constant (regression).
     noise_variance : float, optional
         A number fixes the noise variance; None learns it (regression).
     shared_support : bool
@@ -92,7 +95,10 @@ RESULTS = """
         covariance of the Gaussian about the mode that is nearest to the posterior, and with ``likelihood="poisson"``
         ``coef_`` and ``sigma_`` are mean and covariance of the nearest Gaussian of all.
     noise_variance_ : float or ndarray
-        Noise variance (regression).
+        Noise variance (regression); the mean over the training rows where it varies.
+    noise_varies_ : bool or ndarray of bool
+        Whether the noise depends on the inputs (see ``predict_noise``).  Functions that serve the noise only are in
+        ``relevance_`` too, with zero ``coef_`` and infinite ``alpha_``, and ``sigma_`` is over the finite ``alpha_``.
     std_scale_ : float or ndarray
         What the standard deviation of the posterior is multiplied by, so that 1.96 of them either side hold 95 % of new
         observations; one for each target.  It is found by searches on parts of the rows when it, or an error bar, is
@@ -125,8 +131,10 @@ _REGRESSION = (
     "outlier_probability_",
     "outlier_share_, degrees_of_freedom_",
     "likelihood",
+    "noise",
     "noise_variance",
     "noise_variance_",
+    "noise_varies_",
     "std_scale_",
     "shared_support",
 )

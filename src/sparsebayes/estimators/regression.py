@@ -12,12 +12,14 @@ from sparsebayes.estimators.dictionary import Dictionary, Kept
 from sparsebayes.estimators.learning import Learned, learn_kernel
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
+from sparsebayes.estimators.varying import CONSTANT, VARIES, varying_noise
 from sparsebayes.inference import Certificate, ParameterStatus, Record, Result, Status
 from sparsebayes.inference.guard import run_guarded
 from sparsebayes.inference.problem import GaussianProblem
 from sparsebayes.inference.robust import run_robust
 from sparsebayes.inference.settings import Warm
 from sparsebayes.inference.support import Support, SupportRule
+from sparsebayes.inference.varying import LogVariance, run_varying
 from sparsebayes.kernel_learning.process import spread_rows
 from sparsebayes.likelihood import ROBUST, OutlierMixture, RobustNoise, StudentT
 from sparsebayes.posterior import GaussianPosterior, PoissonPosterior
@@ -40,19 +42,22 @@ class Targets:
     shared_support: bool
     likelihood: str = "gaussian"
     offset: Array | None = None
+    noise: str = CONSTANT
 
 
 @dataclass(frozen=True)
 class TargetFit:
     """What was learned of one target, in its own units, in the order of the kept functions.
 
-    ``noise`` is the noise model of a robust likelihood, None otherwise.
+    ``noise`` is the noise model of a robust likelihood, None otherwise.  ``precisions`` are those of the rows, relative
+    to the posterior's ``noise_variance``, where they differ.
     """
 
     alpha: Array
     posterior: GaussianPosterior | PoissonPosterior
     support: Support
     noise: RobustNoise | None = None
+    precisions: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,12 @@ class Solved:
     result: Result
     scale: TargetScale
     noise: RobustNoise | None = None
+    variance: LogVariance | None = None
+
+    @property
+    def functions(self) -> set[int]:
+        """Functions of the mean, and of the noise where it varies."""
+        return {*self.result.active.indices, *(() if self.variance is None else self.variance.active.indices)}
 
 
 def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> RegressionFit:
@@ -116,7 +127,10 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
     if task.gamma is not None:
         return _fit_kernel(task, dictionary, problems)
     eligible, robust = dictionary.eligible, ROBUST.get(targets.likelihood)
-    solved = [_solve(task, dictionary, eligible, group, task.warm(k), robust, k) for k, group in enumerate(problems)]
+    if targets.noise == VARIES:
+        solved = [_solve_varying(task, dictionary, group, k) for k, group in enumerate(problems)]
+    else:
+        solved = [_solve(task, dictionary, eligible, one, task.warm(k), robust, k) for k, one in enumerate(problems)]
     task.leave([one.result for one in solved])
     task.close([one.result.status for one in solved])
     warn_unconverged([one.result.status for one in solved])
@@ -235,19 +249,38 @@ def _solve(
         result = run_guarded(problem, task.solver, settings, task.generator())
         return Solved(current, result, group.scale)
     found = run_robust(problem, robust, task.solver, settings, task.generator())
-    shift = found.bound - found.result.active.objective()
-    certificate = found.result.certificate
-    certificate = replace(
-        certificate, log_evidence=certificate.log_evidence + shift, objective=certificate.objective + shift
+    return Solved(dictionary, _bounded(found.result, found.bound), group.scale, found.noise)
+
+
+def _solve_varying(task: Task, dictionary: Dictionary, group: _Group, number: int) -> Solved:
+    """Learn the mean and the noise of one target."""
+    problem = _pose(task, dictionary, dictionary.eligible, group.t)
+    found = run_varying(problem, task.solver, task.settings(number, warm=task.warm(number)), task.generator())
+    result = _bounded(found.result, found.bound, found.log_prior)
+    return Solved(dictionary, result, group.scale, variance=found.noise)
+
+
+def _bounded(result: Result, bound: float, log_prior: float = 0.0) -> Result:
+    """A result whose objective is that of the last Gaussian problem, with the bound in its place.
+
+    ``log_prior`` is the part of what the bound has beyond that problem's objective that is no evidence.
+    """
+    shift, certificate = bound - result.active.objective(), result.certificate
+    return replace(
+        result,
+        certificate=replace(
+            certificate,
+            log_evidence=certificate.log_evidence + shift - log_prior,
+            objective=certificate.objective + shift,
+        ),
     )
-    return Solved(dictionary, replace(found.result, certificate=certificate), group.scale, found.noise)
 
 
 def collect(task: Task, solved: list[Solved]) -> RegressionFit:
     """Results of the targets over the union of what they kept."""
     n = float(np.sum(task.weights))
     dictionary = max((one.dictionary for one in solved), key=lambda d: d.n_candidates)
-    kept = dictionary.keep({i for one in solved for i in one.result.active.indices}, task.X.shape[1])
+    kept = dictionary.keep({i for one in solved for i in one.functions}, task.X.shape[1])
     return RegressionFit(
         kept=kept,
         dictionary=dictionary,
@@ -265,7 +298,7 @@ def collect(task: Task, solved: list[Solved]) -> RegressionFit:
 
 
 def _target_fits(solved: Solved, kept: Kept) -> list[TargetFit]:
-    active, noise = solved.result.active, solved.noise
+    active, noise, variance = solved.result.active, solved.noise, solved.variance
     where, order = kept.order(active.indices)
     support = Support.of(active).take(order)
     fits = []
@@ -278,5 +311,11 @@ def _target_fits(solved: Solved, kept: Kept) -> list[TargetFit]:
             offset=float(offset),
             degrees=noise.degrees if isinstance(noise, StudentT) else np.inf,
         )
-        fits.append(TargetFit(active.alpha[order] / unit**2, posterior, support, noise))
+        precisions = None
+        if variance is not None:
+            varying = varying_noise(variance, kept, float(unit))
+            mean = posterior.noise_variance * float(np.average(1.0 / variance.precisions, weights=variance.counts))
+            precisions = variance.precisions * mean / posterior.noise_variance
+            posterior = replace(posterior, noise_variance=mean, varying=varying)
+        fits.append(TargetFit(active.alpha[order] / unit**2, posterior, support, noise, precisions))
     return fits

@@ -16,7 +16,7 @@ from sparsebayes.estimators.calibration import LeftOutRows
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.explained import FittedTo
-from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
+from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets, fit_regression
 from sparsebayes.estimators.sources import KernelInputs
 from sparsebayes.estimators.storages import DASK, check_regressor, storage_of, targets_of
 from sparsebayes.estimators.streaming import ChunkedRegression
@@ -31,6 +31,7 @@ from sparsebayes.estimators.validation import (
     check_restarts,
     choose,
 )
+from sparsebayes.estimators.varying import check_varying
 from sparsebayes.inference import Solver
 from sparsebayes.inference.interrupt import interrupts_afterwards
 from sparsebayes.likelihood import OutlierMixture, StudentT
@@ -44,6 +45,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
     """What the regressors share; they differ in where their functions come from."""
 
     likelihood: str
+    noise: str
     noise_variance: float | ArrayLike | None
     shared_support: bool
 
@@ -68,6 +70,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         if storage is DASK:
             return self._fit_cluster(X, y)
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True)
+        check_varying(self, X, n_targets=np.asarray(y).reshape(X.shape[0], -1).shape[1])
         with one_thread(), self._watch() as progress:
             given = np.asarray(y, np.float64)
             task, dictionary, y, rows = self._prepare(X, given, sample_weight, progress=progress)
@@ -76,7 +79,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             noise = check_noise(self.noise_variance, matrix.shape[1])
             if noise is not None:
                 check_relative_noise(noise, mean_square(matrix, task.weights))
-            targets = Targets(matrix, noise, self.shared_support, self.likelihood)
+            targets = Targets(matrix, noise, self.shared_support, self.likelihood, noise=self.noise)
             fit = (fit_counts if self.likelihood == "poisson" else fit_regression)(task, targets, dictionary)
         self._store(fit, single=y.ndim == 1)
         self._store_rows(fit, task, matrix, rows, X.shape[0])
@@ -110,6 +113,8 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         if self.likelihood != "poisson":
             noise = np.array([p.noise_variance for p in self._gaussian()])
             self.noise_variance_ = float(noise[0]) if single else noise
+            varies = np.array([p.varying is not None for p in self._gaussian()])
+            self.noise_varies_ = bool(varies[0]) if single else varies
         self.sigma_ = covariances[0] if single else covariances
         one = len(fit.statuses) == 1
         self.status_ = fit.statuses[0] if one else fit.statuses
@@ -127,7 +132,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         # Rows on a device stay there: conformal error bars are then learned by calibrate().
         if self.likelihood == "poisson" or is_elsewhere(task.X):
             return
-        relative = [target.noise.weights if target.noise else np.ones(len(y)) for target in fit.targets]
+        relative = [_relative_precisions(target, len(y)) for target in fit.targets]
         values = fit.dictionary.design.columns(fit.kept.columns)
         scores = [left_out_scores(p, values, t, w) for p, t, w in zip(self._gaussian(), y.T, relative, strict=True)]
         self._scores, self._score_counts = np.column_stack(scores), task.weights
@@ -140,7 +145,14 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             self._store_outliers(fit, rows, n_rows)
             return
         self._calibration = LeftOutRows.of(
-            task.X, fit.dictionary, self._gaussian(), y, task.weights, fit.rule.cost, shared=self.shared_support
+            task.X,
+            fit.dictionary,
+            self._gaussian(),
+            y,
+            task.weights,
+            fit.rule.cost,
+            shared=self.shared_support,
+            precisions=[target.precisions for target in fit.targets],
         )
 
     def _store_outliers(self, fit: RegressionFit, rows: NDArray[np.intp], n_rows: int) -> None:
@@ -186,6 +198,13 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         return terms
 
 
+def _relative_precisions(target: TargetFit, n_rows: int) -> Array:
+    """Precision of every row, relative to the noise variance of the posterior."""
+    if target.noise is not None:
+        return target.noise.weights
+    return np.ones(n_rows) if target.precisions is None else target.precisions
+
+
 @document(SETTINGS, RESULTS)
 class SparseBayesRegressor(_Regressor, ChunkedRegression):
     """Sparse Bayesian regression with any dictionary of functions.
@@ -224,6 +243,7 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
         solver: str | Solver = "sequential",
         support: str = "evidence",
         likelihood: str = "gaussian",
+        noise: str = "constant",
         noise_variance: float | ArrayLike | None = None,
         shared_support: bool = False,
         tol: float = 1e-3,
@@ -242,6 +262,7 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
         self.solver = solver
         self.support = support
         self.likelihood = likelihood
+        self.noise = noise
         self.noise_variance = noise_variance
         self.shared_support = shared_support
         self.tol = tol
@@ -305,6 +326,7 @@ class RVR(KernelInputs, _Regressor):
         solver: str | Solver = "sequential",
         support: str = "evidence",
         likelihood: str = "gaussian",
+        noise: str = "constant",
         noise_variance: float | ArrayLike | None = None,
         shared_support: bool = False,
         tol: float = 1e-3,
@@ -326,6 +348,7 @@ class RVR(KernelInputs, _Regressor):
         self.solver = solver
         self.support = support
         self.likelihood = likelihood
+        self.noise = noise
         self.noise_variance = noise_variance
         self.shared_support = shared_support
         self.tol = tol

@@ -22,6 +22,7 @@ from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.chunks import as_chunks
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.devices import to_host
+from sparsebayes.estimators.varying import CONSTANT
 from sparsebayes.inference import SOLVERS, Sequential, Solver
 from sparsebayes.inference.needs import Kind, Need
 from sparsebayes.likelihood import ROBUST
@@ -282,6 +283,9 @@ def asks_of_solver(solver: Solver, kind: Kind, *, centred: bool) -> list[Ask]:
 def asks_of_regression(estimator: Any, solver: Solver, sample_weight: Any = None) -> list[Ask]:
     """What a regressor asks of the place where its rows are."""
     asks = _asks(estimator, sample_weight) + likelihood_asks(kind_of(estimator.likelihood), estimator.likelihood)
+    if estimator.noise != CONSTANT:
+        said = f"noise={estimator.noise!r}"
+        asks.append(Ask(said, Need.ROWS, f"use noise={CONSTANT!r}", "needs the residual of every row"))
     return asks + asks_of_solver(solver, kind_of(estimator.likelihood), centred=_centred(estimator))
 
 

@@ -53,6 +53,7 @@ class ChunkedRegression(DictionaryInputs):
     """What a regressor with a fixed dictionary can do without ever holding all rows."""
 
     likelihood: str
+    noise: str
     noise_variance: float | ArrayLike | None
     shared_support: bool
     _reduction: Reduction

@@ -197,6 +197,24 @@ class ErrorBars(Inputs):
         each = zip(self._calibrations(), self._gaussian(), targets.T, strict=True)
         return np.sum([c.log_density(p.predict(values), p.standard_deviation(values), t) for c, p, t in each], axis=0)
 
+    def predict_noise(self, X: Any) -> Array:
+        """Standard deviation of the noise alone: how far observations scatter about a mean that were known exactly.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+            The same everywhere unless ``noise_varies_``; for Student's t its scale.  ``std_scale_`` has no part in it.
+        """
+        if self.likelihood == "poisson":
+            raise ValueError("predict_noise: counts (likelihood='poisson') have no noise but that of their rate")
+        values = self._values(X)
+        return self._shaped([np.broadcast_to(np.sqrt(p.noise(values)), len(values)).copy() for p in self._gaussian()])
+
     @property
     def std_scale_(self) -> float | Array:
         """What the posterior's standard deviation is multiplied by, one factor for each of several targets."""

@@ -166,7 +166,10 @@ def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
     posed = []
     for k, posterior in enumerate(est._posteriors):
         weights, target = candidates.weights, targets[:, k]
-        known = fixed or est.likelihood != "gaussian"
+        varies = est.likelihood == "gaussian" and posterior.varying is not None
+        known = fixed or est.likelihood != "gaussian" or varies
+        if varies:
+            weights = weights * posterior.noise_variance / posterior.noise(candidates.values)
         if est.likelihood != "gaussian":
             weights = weights * _relative_precision(est, posterior, candidates, target, k)
         noise, places = float(max(noises[k], np.finfo(float).tiny)), _places(candidates, posterior.functions)

@@ -45,7 +45,14 @@ from sparsebayes.estimators import EXPORTED
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.inference import Certificate, ParameterStatus, Record, Status
 from sparsebayes.inference.support import Support, SupportRule
-from sparsebayes.posterior import Calibration, ClassPosterior, GaussianPosterior, PoissonPosterior, TrainingRows
+from sparsebayes.posterior import (
+    Calibration,
+    ClassPosterior,
+    GaussianPosterior,
+    PoissonPosterior,
+    TrainingRows,
+    VaryingNoise,
+)
 
 from .arrays import decode_array, encode_array
 from .errors import ModelFileError
@@ -65,6 +72,7 @@ DATACLASSES: dict[str, type[Any]] = {
         Support,
         SupportRule,
         TrainingRows,
+        VaryingNoise,
         Reduction,
     )
 }

@@ -70,7 +70,10 @@ def to_inference_data(
     values = est._values(X)
     weights, offsets = _draw(est, values.shape[1], int(draws), rng)
     outputs = np.einsum("sko,nk->sno", weights, values) + offsets
-    observed, predicted, log_likelihood = (_classes if is_classifier(est) else _numbers)(est, outputs, y, rng)
+    if is_classifier(est):
+        observed, predicted, log_likelihood = _classes(est, outputs, y, rng)
+    else:
+        observed, predicted, log_likelihood = _numbers(est, values, outputs, y, rng)
     names = function_names(est)
     labels = list(map(str, vars(est)["classes_"])) if is_classifier(est) else list(range(outputs.shape[2]))
     coords: dict[str, Any] = {"function": names, "row": np.arange(len(values))}
@@ -105,7 +108,9 @@ def _draw(est: Any, n_functions: int, draws: int, rng: np.random.Generator) -> t
     return np.concatenate(parts, axis=2), np.array(offsets)
 
 
-def _numbers(est: Any, outputs: Array, y: ArrayLike, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+def _numbers(
+    est: Any, values: Array, outputs: Array, y: ArrayLike, rng: np.random.Generator
+) -> tuple[Array, Array, Array]:
     targets = est._targets(y, outputs.shape[1])
     predicted, log_likelihood = np.empty_like(outputs), np.empty_like(outputs)
     for k, posterior in enumerate(est._posteriors):
@@ -115,7 +120,7 @@ def _numbers(est: Any, outputs: Array, y: ArrayLike, rng: np.random.Generator) -
             predicted[:, :, k] = rng.poisson(rates)
             log_likelihood[:, :, k] = poisson.logpmf(target, rates)
             continue
-        scale = np.sqrt(posterior.noise_variance)
+        scale = np.sqrt(posterior.noise(values))
         gaussian = np.isinf(posterior.degrees)
         noise = rng.standard_normal(f.shape) if gaussian else rng.standard_t(posterior.degrees, f.shape)
         predicted[:, :, k] = f + scale * noise

@@ -228,6 +228,11 @@ def _spread(matrix: Array, functions: NDArray[np.intp], n_functions: int) -> Arr
 
 def _gaussian_outputs(posteriors: list[Any], n_functions: int) -> dict[str, Any]:
     _check_posteriors(posteriors, GaussianPosterior)
+    if any(posterior.varying is not None for posterior in posteriors):
+        raise TypeError(
+            "cannot export a model whose noise varies with the inputs (noise_varies_): its standard deviation is none "
+            "that the formats hold; save it with sparsebayes.save, or fit with noise='constant'"
+        )
     weights = np.zeros((len(posteriors), n_functions))
     for k, posterior in enumerate(posteriors):
         weights[k, posterior.functions] = posterior.mean
@@ -235,7 +240,7 @@ def _gaussian_outputs(posteriors: list[Any], n_functions: int) -> dict[str, Any]
         "weights": weights,
         "offsets": np.array([p.offset for p in posteriors]),
         "covariances": np.array([_spread(p.covariance, p.functions, n_functions) for p in posteriors]),
-        "noise": np.array([p.noise_square for p in posteriors]),
+        "noise": np.array([p.noise_square(np.zeros((1, n_functions))) for p in posteriors]),
         "head": Head.GAUSSIAN,
     }
 

@@ -114,7 +114,8 @@ class Folds:
         """
         first = np.cumsum([0, *(len(targets) for _, _, targets in self._divided())])[:-1]
         here, there = (
-            np.add.reduceat(self.weights * self.squared_errors(level, size), first) for level in (beta, other)
+            np.add.reduceat(self.weights / self._noise() * self.squared_errors(level, size), first)
+            for level in (beta, other)
         )
         return 0.5 * float(np.mean(np.sort(np.log(here / there))[1:-1])) < -_CLEARLY
 
@@ -135,11 +136,14 @@ class Folds:
     def _left_out(self, beta: float, size: int) -> tuple[Array, Array]:
         if beta not in self._known:
             errors, variances = [], []
-            for data, values, targets in self._divided():
+            counts, weights = self.problem.counts, self.problem.weights
+            for (data, values, targets), (_, out) in zip(self._divided(), self._cut(), strict=True):
                 functions, mean, covariance = self._searched(data, beta, 2 * size)
                 phi = values[:, functions]
                 errors.append(targets - phi @ mean)
-                variances.append(1.0 / beta + np.maximum(np.einsum("na,na->n", phi @ covariance, phi), 0.0))
+                variances.append(
+                    counts[out] / weights[out] / beta + np.maximum(np.einsum("na,na->n", phi @ covariance, phi), 0.0)
+                )
             self._known[beta] = np.concatenate(errors), np.concatenate(variances)
         return self._known[beta]
 
@@ -163,12 +167,16 @@ class Folds:
     @property
     def weights(self) -> Array:
         """Weights of the rows that are left out once, in the order of the densities."""
-        return np.concatenate([self.problem.weights[out] for _, out in self._cut()])
+        return np.concatenate([self.problem.counts[out] for _, out in self._cut()])
+
+    def _noise(self) -> Array:
+        """Noise of these rows, relative to that of the problem."""
+        return np.concatenate([self.problem.counts[out] / self.problem.weights[out] for _, out in self._cut()])
 
     def _cut(self) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
         """Rows of each part that is searched, and rows left out of it."""
         parts = [(self.fold != k, self.fold == k) for k in range(self.parts)]
-        reached = np.cumsum([0.0, *(np.sum(self.problem.weights[out]) for _, out in parts)])[:-1] < self.enough
+        reached = np.cumsum([0.0, *(np.sum(self.problem.counts[out]) for _, out in parts)])[:-1] < self.enough
         return [part for part, wanted in zip(parts, reached, strict=True) if wanted and part[1].any()]
 
     def _divided(self) -> list[tuple[Gram, Array, Array]]:
@@ -189,7 +197,7 @@ class Folds:
 def _part(
     problem: GaussianProblem, values: Array, kept: NDArray[np.bool_], eligible: NDArray[np.bool_]
 ) -> GaussianProblem:
-    share = float(np.sum(problem.weights[kept]) / np.sum(problem.weights))
+    share = float(np.sum(problem.counts[kept]) / np.sum(problem.counts))
     return GaussianProblem(
         DenseDesign(values),
         problem.targets[kept],

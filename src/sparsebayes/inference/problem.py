@@ -58,6 +58,9 @@ class GaussianProblem:
         Whether its rows are observations, and not what sums over observations were factored into.
     sample : GaussianProblem or None
         The problem of the same functions on a part of the rows, where there are many: the search begins there.
+    precisions : ndarray of shape (N,) or None
+        The part of the weights that says how small the noise of a row is, and not how often the row is there; None
+        where that is one for all rows.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class GaussianProblem:
         self.unexplained = 0.0
         self.rowwise = True
         self.sample: GaussianProblem | None = None
+        self.precisions: Array | None = None
         self.n_effective = float(np.sum(weights)) if n_observations is None else n_observations
         self._candidates = eligible
         self._root = np.sqrt(weights)[:, None]
@@ -203,6 +207,20 @@ class GaussianProblem:
         """The same problem with other row weights, which stand for this many observations."""
         return self._variant(weights, self.inclusion_cost, n_observations)
 
+    def precise(self, precisions: Array) -> GaussianProblem:
+        r"""The same problem with the noise :math:`\sigma^2/\rho_n` in row n.
+
+        The evidence is complete where :math:`\prod_n\rho_n=1`, each factor as often as its row is there.
+        """
+        variant = self._variant(self.weights * precisions, self.inclusion_cost, self.n_effective)
+        variant.precisions = precisions if self.precisions is None else self.precisions * precisions
+        return variant
+
+    @property
+    def counts(self) -> Array:
+        """How often each row is there."""
+        return self.weights if self.precisions is None else self.weights / self.precisions
+
     def _variant(self, weights: Array, cost: float, n: float) -> GaussianProblem:
         variant = GaussianProblem(
             self.design,
@@ -218,7 +236,7 @@ class GaussianProblem:
             self.landmarks,
             self.places,
         )
-        variant.unexplained, variant.rowwise = self.unexplained, self.rowwise
+        variant.unexplained, variant.rowwise, variant.precisions = self.unexplained, self.rowwise, self.precisions
         return variant
 
     # -- smaller problems with the same answer -------------------------------------------------------------

@@ -137,7 +137,7 @@ class _Loop:
         silent.callback = None
         settings = replace(settings, observe=None, keeper=None)
         active, warm = near.active, Warm(list(range(len(members))), near.active.alpha, near.active.beta)
-        squares = _expected_squares(self.problem, near)
+        squares = expected_squares(self.problem, near)
         for _ in range(_ROUNDS):
             before, updated = noise.weights, noise.updated(squares, 1.0 / active.beta, counts)
             # Where a fit is exact but for rounding, that rounding looks like outliers: rows too few for the functions
@@ -149,7 +149,7 @@ class _Loop:
                 break
             weighted = small.weighted(counts * noise.weights, noise.n_observations(counts))
             result = run(weighted, silent, replace(settings, warm=warm), self.rng)
-            active, warm, squares = result.active, Warm.of(result.active), _expected_squares(small, result)
+            active, warm, squares = result.active, Warm.of(result.active), expected_squares(small, result)
         return noise, Warm([members[i] for i in warm.indices], warm.alpha, warm.beta)
 
     def _weighted(self, noise: RobustNoise) -> GaussianProblem:
@@ -157,7 +157,7 @@ class _Loop:
         return self.problem.weighted(counts * noise.weights, noise.n_observations(counts))
 
 
-def _expected_squares(problem: GaussianProblem, result: Result) -> Array:
+def expected_squares(problem: GaussianProblem, result: Result) -> Array:
     """Expected squared residual of every row under the posterior of the weights."""
     active = result.active
     values = problem.design.columns(np.array(active.indices, dtype=np.intp))

@@ -7,6 +7,7 @@ from .expected import expected_slope, softmax
 from .poisson import Poisson
 from .protocol import Classes, Curvature, Likelihood
 from .robust import ROBUST, OutlierMixture, RobustNoise, StudentT
+from .squares import SquaredErrors
 
 __all__ = [
     "ROBUST",
@@ -21,6 +22,7 @@ __all__ = [
     "OutlierMixture",
     "Poisson",
     "RobustNoise",
+    "SquaredErrors",
     "StudentT",
     "expected_slope",
     "softmax",

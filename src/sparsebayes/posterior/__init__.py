@@ -7,6 +7,7 @@ from .conformal import conformal_quantile, held_out_scores, left_out_scores
 from .counts import PoissonPosterior
 from .gaussian import GaussianPosterior
 from .summary import Term, summarise
+from .varying import VaryingNoise
 
 __all__ = [
     "Calibration",
@@ -15,6 +16,7 @@ __all__ = [
     "PoissonPosterior",
     "Term",
     "TrainingRows",
+    "VaryingNoise",
     "added_variance",
     "conformal_quantile",
     "held_out_scores",

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, t
 
+from sparsebayes.posterior.varying import VaryingNoise
+
 Array = NDArray[np.float64]
 
 
@@ -29,11 +31,14 @@ class GaussianPosterior:
     mean, covariance : ndarray of shape (a,), (a, a)
         Posterior of the weights.
     noise_variance : float
-        Noise variance of an observation; the squared scale of Student's t.
+        Noise variance of an observation; the squared scale of Student's t; the mean over the training rows where it
+        varies.
     offset : float
         Constant that was taken off the targets before the fit.
     degrees : float
         Degrees of freedom of the noise; infinite for a Gaussian.
+    varying : VaryingNoise, optional
+        The noise where it depends on the inputs, and is Gaussian.
     """
 
     functions: NDArray[np.intp]
@@ -42,6 +47,7 @@ class GaussianPosterior:
     noise_variance: float
     offset: float
     degrees: float = np.inf
+    varying: VaryingNoise | None = None
 
     def predict(self, values: Array) -> Array:
         """Predictive mean (Tipping 2001, eq. 15) from the values of all kept functions, (n, k)."""
@@ -52,29 +58,32 @@ class GaussianPosterior:
         mine = self._mine(values)
         return np.maximum(np.einsum("na,na->n", mine @ self.covariance, mine), 0.0)
 
-    @property
-    def noise_square(self) -> float:
+    def noise(self, values: Array) -> Array | float:
+        """Noise variance, or the squared scale of Student's t, at these values of all kept functions."""
+        return self.noise_variance if self.varying is None else self.varying.variance(values)
+
+    def noise_square(self, values: Array) -> Array | float:
         """What the noise adds to the square of a standard deviation: its variance, if it is Gaussian.
 
         Student's t has no variance where its degrees of freedom are few: its noise counts with half the width of the
         interval that holds as much as one standard deviation either side of a Gaussian does.
         """
-        return float(t.ppf(norm.cdf(1.0), self.degrees)) ** 2 * self.noise_variance
+        return float(t.ppf(norm.cdf(1.0), self.degrees)) ** 2 * self.noise(values)
 
     def standard_deviation(self, values: Array, further: Array | float = 0.0) -> Array:
         """Standard deviation of a new observation: noise and weight uncertainty together (eq. 15)."""
-        return np.sqrt(self.noise_square + self.spread(values) + further)
+        return np.sqrt(self.noise_square(values) + self.spread(values) + further)
 
     def interval(self, values: Array, coverage: float, further: Array | float = 0.0) -> tuple[Array, Array]:
         """Central interval of a new observation."""
-        scale = np.sqrt(self.noise_variance + self.spread(values) + further)
+        scale = np.sqrt(self.noise(values) + self.spread(values) + further)
         half = float(t.ppf(0.5 + 0.5 * coverage, self.degrees)) * scale
         mean = self.predict(values)
         return mean - half, mean + half
 
     def log_density(self, values: Array, y: Array) -> Array:
         """Log predictive density of observations; for Student's t that with the scales added in squares."""
-        scale = np.sqrt(self.noise_variance + self.spread(values))
+        scale = np.sqrt(self.noise(values) + self.spread(values))
         return np.asarray(t.logpdf(y, self.degrees, self.predict(values), scale), dtype=np.float64)
 
     def sample(self, values: Array, n_samples: int, rng: np.random.Generator, *, noise: bool) -> Array:
@@ -83,7 +92,7 @@ class GaussianPosterior:
         outputs = mine @ draw_weights(self.mean, self.covariance, n_samples, rng) + self.offset
         if not noise:
             return outputs
-        scale = np.sqrt(self.noise_variance)
+        scale = np.reshape(np.sqrt(self.noise(values)), (-1, 1))
         if np.isinf(self.degrees):
             return outputs + scale * rng.standard_normal(outputs.shape)
         return outputs + scale * rng.standard_t(self.degrees, outputs.shape)

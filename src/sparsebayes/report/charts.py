@@ -12,7 +12,7 @@ from .case import Case, Input
 from .decision import DecisionDisplay
 from .fit import FitDisplay
 from .measures import TWO_SIDED_95
-from .svg import Chart, bar_list, ranges, shares
+from .svg import Chart, bar_list, number, ranges, shares
 
 Array = NDArray[np.float64]
 
@@ -30,9 +30,10 @@ def fit_charts(case: Case) -> list[tuple[str, str]]:
     if case.classifies:
         charts = [_map(case)] if _two_numbers(case.inputs) and len(case.est.classes_) == 2 else []
         return [*charts, _certainty(case)]
-    if len(case.inputs) == 1 and not case.inputs[0].levels and len(case.y):
-        return [_curve(case)]
-    return [_predicted(case)]
+    noise = [_noise(case)] if np.any(vars(case.est).get("noise_varies_", False)) else []
+    if _one_number(case) and len(case.y):
+        return [_curve(case), *noise]
+    return [_predicted(case), *noise]
 
 
 def _curve(case: Case) -> tuple[str, str]:
@@ -60,6 +61,31 @@ def _predicted(case: Case) -> tuple[str, str]:
     return f"Predicted against observed on {len(y)} {case.rows_name}, with 95 % error bars; on the line is right.", (
         chart.render()
     )
+
+
+def _noise(case: Case) -> tuple[str, str]:
+    """The noise where it varies: along the one input, or against the prediction."""
+    X, _ = case.sample(_POINTS)
+    noise = case.est.predict_noise(X)
+    if _one_number(case):
+        item = case.inputs[0]
+        grid = np.linspace(X[:, 0].min(), X[:, 0].max(), 4 * _CURVE)
+        along, name = case.est.predict_noise(grid[:, None]), item.name
+        x, where = item.axis(item.restore(grid)), f"along {name}"
+        chart = Chart(x, [0.0, *along], (name, f"noise of {case.target}"), "noise", height=220).line(x, along, "fit")
+    else:
+        x, where = np.asarray(case.est.predict(X)), f"of {len(X)} {case.rows_name}, against their predictions"
+        labels = (f"predicted {case.target}", f"noise of {case.target}")
+        chart = Chart(x, [0.0, *noise], labels, "noise", height=220).dots(x, noise, "data strong")
+    return (
+        "The noise varies: how far observations scatter, as a standard deviation, about a prediction that were exact, "
+        f"{where}. It goes from {number(float(noise.min()))} to {number(float(noise.max()))}.",
+        chart.render(),
+    )
+
+
+def _one_number(case: Case) -> bool:
+    return len(case.inputs) == 1 and len(case.inputs[0].columns) == 1 and not case.inputs[0].levels
 
 
 def _map(case: Case) -> tuple[str, str]:

@@ -78,6 +78,8 @@ def check_posterior(
     if isinstance(posteriors[0], GaussianPosterior):
         if est.likelihood != "gaussian":
             raise ValueError(f"check_posterior cannot audit likelihood={est.likelihood!r}: its rows have weights")
+        if posteriors[0].varying is not None:
+            raise ValueError("check_posterior cannot audit a model whose noise varies: its rows have weights")
         found = _gaussian(est, posteriors[0], values, target, weights)
     elif isinstance(posteriors[0], PoissonPosterior):
         found = _rates(est, posteriors[0], values, target, weights)

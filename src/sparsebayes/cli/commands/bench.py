@@ -79,6 +79,8 @@ def intervals(
         str | None, typer.Option("--seeds", help="Draws, such as 0-4 or 0,3; 0-9, or 0 in a quick run.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Three small tables, one draw.")] = False,
+    varying: Annotated[bool, typer.Option("--varying", help="Noise that varies, and nothing else.")] = False,
+    chances: Annotated[bool, typer.Option("--chances", help="Counts and classes, and nothing else.")] = False,
     rival: Annotated[list[str] | None, typer.Option("--rival", help="gp beside.", show_default=False)] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write as well.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
@@ -89,33 +91,54 @@ def intervals(
     Examples:
       sparsebayes bench intervals --quick
       sparsebayes bench intervals --seeds 0-2 --only concrete --rival gp
+      sparsebayes bench intervals --varying
+      sparsebayes bench intervals --chances --seeds 0
 
     Shares of the test rows in intervals of 50, 80 and 95 %, the log density, what the posterior's standard deviation is
-    multiplied by, and what that costs beside the fit.
+    multiplied by, and what that costs beside the fit; and, in a full run or alone, noise that varies with the inputs,
+    intervals of counts, and the calibration error of probabilities of classes.
     """
+    from dataclasses import asdict
+
     from rich.console import Console
 
     from sparsebayes.atomic import check_target, write_atomically
+    from sparsebayes.benchmarks import chances as others
     from sparsebayes.benchmarks import intervals as bars
+    from sparsebayes.benchmarks import varying as noise
     from sparsebayes.benchmarks.ledger.problems import read_seeds
 
     unknown = [name for name in rival or [] if name not in bars.RIVALS]
     if unknown:
         raise ValueError(f"no rival is called {', '.join(map(repr, unknown))}; choose among {', '.join(bars.RIVALS)}")
-    problems = bars.interval_problems(only or (), quick=quick)
+    part = varying or chances
+    everything = not (part or only or quick)
+    problems = [] if part else bars.interval_problems(only or (), quick=quick)
+    tables = others.problems(only or ()) if chances or everything else []
     draws = read_seeds(seeds or ("0" if quick else "0-9"))
     if out is not None:
         check_target(out)
     progress = Console(stderr=True, highlight=False, markup=False)
     rows = list(bars.run(problems, draws, rival or [], progress.print))
-    if not rows:
+    checks = list(noise.run(progress.print)) if varying or everything else []
+    checks += others.counts() if chances or everything else []
+    classes = list(others.run(tables, draws, progress.print))
+    if not rows and not checks:
         raise ValueError("nothing could be measured: SPARSEBAYES_DATA must name the folder of the tables")
+    judged = [asdict(check) | {"met": check.met} for check in checks]
+    document = bars.as_json(rows, checks=judged, classes=[asdict(row) for row in classes])
     if out is not None:
-        write_atomically(out, bars.as_json(rows).encode())
+        write_atomically(out, document.encode())
     if as_json:
-        typer.echo(bars.as_json(rows))
-    else:
-        Console(highlight=False, markup=False, width=None if progress.is_terminal else 120).print(bars.table(rows))
+        typer.echo(document)
+        return
+    console = Console(highlight=False, markup=False, width=None if progress.is_terminal else 120)
+    if rows:
+        console.print(bars.table(rows))
+    if checks:
+        console.print(noise.table(checks))
+    if classes:
+        console.print(others.table(classes))
 
 
 @group.command("large")
