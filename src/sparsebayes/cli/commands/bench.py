@@ -22,7 +22,7 @@ group = typer.Typer(cls=_RowsByDefault, rich_markup_mode=None)
 
 @group.callback(
     help="Measure the library beside its rivals; ``bench ledger``: beside itself, before a change; ``bench "
-    "intervals``: whether error bars hold."
+    "intervals``: whether error bars hold; ``bench classes``: classifiers beside a support vector machine."
 )
 def _options() -> None:
     """Take no options of its own."""
@@ -170,6 +170,48 @@ def large(
     if not as_json:
         for name, exponent in tables.growth(fits).items():
             typer.echo(f"{name}: processor seconds grow like the rows to the power {exponent:.2f}")
+
+
+@group.command("classes")
+def classes(
+    only: Annotated[list[str] | None, typer.Option("--only", help="Problems by name.", show_default=False)] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", help="Draws, such as 0-4 or 0,3; 0-4, or 0 in a quick run.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Three small tables, one draw.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write as well.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Measure classifiers on real tables, beside a support vector machine and logistic regression.
+
+    \b
+    Examples:
+      sparsebayes bench classes --quick
+      sparsebayes bench classes --seeds 0-2 --only image --only digits
+
+    Errors, log losses (of the support vector machine by Platt's method), functions and seconds of processor time.
+    """
+    from rich.console import Console
+
+    from sparsebayes.atomic import check_target, write_atomically
+    from sparsebayes.benchmarks import classes as classifiers
+    from sparsebayes.benchmarks.ledger.problems import read_seeds
+
+    problems = classifiers.class_problems(only or (), quick=quick)
+    draws = read_seeds(seeds or ("0" if quick else "0-4"))
+    if out is not None:
+        check_target(out)
+    progress = Console(stderr=True, highlight=False, markup=False)
+    rows = list(classifiers.run(problems, draws, progress.print))
+    if not rows:
+        raise ValueError("nothing could be measured: SPARSEBAYES_DATA must name the folder of the tables")
+    if out is not None:
+        write_atomically(out, classifiers.as_json(rows).encode())
+    if as_json:
+        typer.echo(classifiers.as_json(rows))
+    else:
+        shown = Console(highlight=False, markup=False, width=None if progress.is_terminal else 140)
+        shown.print(classifiers.table(rows))
 
 
 @group.command("ledger")
