@@ -37,9 +37,11 @@ def support_vectors(problem: str, seed: int, case: Case) -> Row:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
 
-    model = SVC(gamma=case.gamma or "scale")
+    width: Any = case.gamma or "scale"  # scikit-learn's own types know the names only
+    whole: Any = False
+    model = SVC(gamma=width)
     fitted, seconds = timed(lambda: model.fit(case.X, case.y))
-    platt, _ = timed(lambda: CalibratedClassifierCV(model, ensemble=False).fit(case.X, case.y))
+    platt, _ = timed(lambda: CalibratedClassifierCV(model, ensemble=whole).fit(case.X, case.y))
     loss = log_loss(platt.predict_proba(case.X_test), platt.classes_, case.y_test)
     error = case.error(fitted.predict(case.X_test))
     return Row(problem, seed, SVC_NAME, error=error, loss=loss, kept=len(fitted.support_), seconds=seconds)
