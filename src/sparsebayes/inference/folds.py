@@ -136,14 +136,12 @@ class Folds:
     def _left_out(self, beta: float, size: int) -> tuple[Array, Array]:
         if beta not in self._known:
             errors, variances = [], []
-            counts, weights = self.problem.counts, self.problem.weights
+            noise = self.problem.relative_noise / beta
             for (data, values, targets), (_, out) in zip(self._divided(), self._cut(), strict=True):
                 functions, mean, covariance = self._searched(data, beta, 2 * size)
                 phi = values[:, functions]
                 errors.append(targets - phi @ mean)
-                variances.append(
-                    counts[out] / weights[out] / beta + np.maximum(np.einsum("na,na->n", phi @ covariance, phi), 0.0)
-                )
+                variances.append(noise[out] + np.maximum(np.einsum("na,na->n", phi @ covariance, phi), 0.0))
             self._known[beta] = np.concatenate(errors), np.concatenate(variances)
         return self._known[beta]
 
@@ -171,7 +169,7 @@ class Folds:
 
     def _noise(self) -> Array:
         """Noise of these rows, relative to that of the problem."""
-        return np.concatenate([self.problem.counts[out] / self.problem.weights[out] for _, out in self._cut()])
+        return np.concatenate([self.problem.relative_noise[out] for _, out in self._cut()])
 
     def _cut(self) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
         """Rows of each part that is searched, and rows left out of it."""

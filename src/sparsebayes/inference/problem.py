@@ -221,6 +221,11 @@ class GaussianProblem:
         """How often each row is there."""
         return self.weights if self.precisions is None else self.weights / self.precisions
 
+    @property
+    def relative_noise(self) -> Array:
+        r"""Noise variance of each row as a multiple of :math:`\sigma^2`."""
+        return np.ones(len(self.weights)) if self.precisions is None else 1.0 / self.precisions
+
     def _variant(self, weights: Array, cost: float, n: float) -> GaussianProblem:
         variant = GaussianProblem(
             self.design,
