@@ -107,7 +107,7 @@ def test_integer_weights_are_copies():
 
 def test_classification_is_refused_and_max_iter_is_said():
     X, y = datasets.make_sinc(60, noise=0.1, random_state=6)
-    with pytest.raises(ValueError, match="regression"):
+    with pytest.raises(ValueError, match="not for two classes"):
         RVC(solver="subset").fit(X, y > 0)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         RVR(gamma=0.1, solver="subset", max_iter=3).fit(X, y)

@@ -207,7 +207,7 @@ def test_an_operator_that_lacks_what_is_needed():
     refused(model, LinearOperator(X.shape, matvec=lambda v: X @ v, dtype=float), Y, "rmatvec", error=TypeError)
     refused(model, aslinearoperator(X + 0j), Y, "complex128; expected real", error=TypeError)
     weight = np.arange(N) % 2.0
-    refused(model, operator(X), Y, "sample_weight of zero needs the rows of X", weight)
+    refused(model, operator(X), Y, "a sample_weight of zero leaves rows out", weight)
     refused(model, operator(X), Y[:-1], "inconsistent numbers of samples")
     with pytest.raises(ValueError, match="X has 2 columns; the model was fitted on 3"):
         SparseBayesRegressor().fit(operator(X), Y).predict(operator(X[:, :2]))

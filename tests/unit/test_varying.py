@@ -217,7 +217,7 @@ def test_the_report_shows_the_noise(fitted, tmp_path):
         ({"likelihood": "poisson"}, "the variance of a count is its rate"),
         ({"noise_variance": 0.1}, "noise_variance=0.1 fixes the noise"),
         ({"solver": "mackay"}, "solver='mackay': noise='varies' is learned by the sequential solver"),
-        ({"solver": Sequential(split_merge=True)}, "without candidates and split_merge"),
+        ({"solver": Sequential(split_merge=True)}, "candidates, split_merge"),
         ({"gamma": "evidence"}, "gamma='evidence': the kernel is learned with noise='constant' only"),
         ({"noise": "varying"}, "noise='varying' is not known; choose one of 'constant', 'varies'"),
         ({"shared_support": True}, "use shared_support=False"),
