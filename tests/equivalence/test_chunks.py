@@ -9,7 +9,7 @@ from sparsebayes.basis import RBF, Bias, Heaviside, Linear, Polynomial
 from sparsebayes.chunks import ArrayChunks, Chunk, IterableChunks, ParquetChunks, sample_rows
 from sparsebayes.design import MappedDesign, Reduction
 from sparsebayes.inference import Sequential
-from sparsebayes.inference.folds import Folds
+from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.testing.design import DesignConformance
 
 WEIGHTS = np.array([1.0, 0.0, -2.0, 0.0, 0.5, 0.0])

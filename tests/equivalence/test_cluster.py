@@ -13,7 +13,7 @@ from sparsebayes.basis import RBF
 from sparsebayes.estimators import cluster as clusters
 from sparsebayes.estimators import cluster_fits
 from sparsebayes.inference import Sequential
-from sparsebayes.inference.partitions import products, triangle
+from sparsebayes.inference.rows.partitions import products, triangle
 
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 distributed = pytest.importorskip("dask.distributed", reason="dask.distributed is not installed")

@@ -19,8 +19,8 @@ from sparsebayes import (
 )
 from sparsebayes.design import as_design
 from sparsebayes.estimators import dictionary
-from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.problem import GaussianProblem
 
 JOINT = {"mackay": MacKay(), "em": EM(), "variational": Variational()}
 

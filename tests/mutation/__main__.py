@@ -45,11 +45,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "posterior/augmented.py": ("reference/test_posterior.py",),
     "posterior/summary.py": ("reference/test_posterior.py", "unit/test_summary.py"),
     "posterior/axes.py": ("unit/test_kernel_pca.py",),
-    "inference/evidence.py": _ACTIVE,
-    "inference/scores.py": _ACTIVE,
-    "inference/certificate.py": _ACTIVE,
-    "inference/noise.py": _ACTIVE,
-    "inference/screening.py": ("reference/test_screening.py", *_CLASSES),
+    "inference/models/evidence.py": _ACTIVE,
+    "inference/objective/scores.py": _ACTIVE,
+    "inference/fit/certificate.py": _ACTIVE,
+    "inference/objective/noise.py": _ACTIVE,
+    "inference/models/screening.py": ("reference/test_screening.py", *_CLASSES),
 }
 
 _OPPOSITE: dict[type, type] = {
@@ -182,7 +182,7 @@ def main() -> int:
         folder = Path(temporary)
         shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
         # Without this, an installation that comes before the copy would make every mutant survive.
-        broken = Mutant("inference/evidence.py", 0, "cannot be imported", "raise ImportError")
+        broken = Mutant("inference/models/evidence.py", 0, "cannot be imported", "raise ImportError")
         if survives(broken, folder, settings.limit):
             raise SystemExit("the tests do not run on the copy of the source: another installation comes before it")
         for number, mutant in enumerate(mutants, start=1):

@@ -13,9 +13,9 @@ from solver_cases import KINDS, dictionary, tolerance
 
 from sparsebayes import EM, RVC, RVR, MacKay, SparseBayesClassifier, SparseBayesRegressor, Variational
 from sparsebayes.design import as_design
-from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import run
-from sparsebayes.inference.settings import Settings
+from sparsebayes.inference.fit.run import run
+from sparsebayes.inference.fit.settings import Settings
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.status import Status
 
 many, few = examples(50), examples(15)

@@ -20,7 +20,7 @@ from solver_cases import (
 )
 
 from sparsebayes import RVR, Sequential, SparseBayesRegressor
-from sparsebayes.inference.sequential import SELECTIONS
+from sparsebayes.inference.solvers.sequential import SELECTIONS
 from sparsebayes.inference.status import Status
 
 # -- one target --------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from solver_cases import Audit, brute_evidence, few, seeds, several
 
 from sparsebayes import RVR, Sequential, SparseBayesRegressor
 from sparsebayes.basis import RBF
-from sparsebayes.inference.sequential import SELECTIONS
+from sparsebayes.inference.solvers.sequential import SELECTIONS
 
 # -- several targets ---------------------------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ from extended import log_evidence, posterior
 
 from sparsebayes.basis import RBF, Bias, LinearSpline
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.noise import NoiseProfile
-from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.scores import score
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.objective.noise import NoiseProfile
+from sparsebayes.inference.objective.scores import score
 
 MOVES = 30
 

@@ -15,8 +15,8 @@ from sparsebayes.basis import (
     ThinPlateSpline,
 )
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.laplace import LaplaceProblem
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.models.laplace import LaplaceProblem
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.kernel_learning.gradients import HeldGaussian, HeldLaplace, LogNormal, objective
 from sparsebayes.likelihood import Bernoulli, Categorical
 

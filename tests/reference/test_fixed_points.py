@@ -9,13 +9,13 @@ from scipy.stats import multivariate_normal
 from sparsebayes import EM, RVR, MacKay, SparseBayesClassifier, SparseBayesRegressor, Variational, datasets
 from sparsebayes.basis import Bias, LinearSpline
 from sparsebayes.design import as_design
-from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.bound import BoundActive
-from sparsebayes.inference.dual import DualActive, DualLaplace
-from sparsebayes.inference.hyperpriors import Hyperpriors
-from sparsebayes.inference.laplace import LaplaceActive, LaplaceProblem
-from sparsebayes.inference.noise import NoiseProfile
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.bound import BoundActive
+from sparsebayes.inference.models.dual import DualActive, DualLaplace
+from sparsebayes.inference.models.laplace import LaplaceActive, LaplaceProblem
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.objective.hyperpriors import Hyperpriors
+from sparsebayes.inference.objective.noise import NoiseProfile
 from sparsebayes.likelihood import Bernoulli, Categorical
 
 

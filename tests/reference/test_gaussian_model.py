@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.folds import Folds
+from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram, Posterior, Products
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.starts import Full, Held, Kick, Schedule, ascend
 

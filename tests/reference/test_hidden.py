@@ -1,4 +1,4 @@
-"""Broad functions, of which none gains alone: the search must see through them (``inference/hidden.py``)."""
+"""Broad functions, of which none gains alone: the search must see through them (``inference/search/hidden.py``)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sparsebayes import RVC, RVR
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference import Status
-from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.hidden import uncover
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.search.hidden import uncover
 
 Array = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ from scipy.special import expit
 
 from sparsebayes import RVC, SparseBayesClassifier
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.laplace import LaplaceActive
-from sparsebayes.inference.mode import ActiveColumns, LaplaceProblem
-from sparsebayes.inference.newton import find_mode
+from sparsebayes.inference.models.laplace import LaplaceActive
+from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.models.newton import find_mode
 from sparsebayes.likelihood import Bernoulli, Categorical
 
 

@@ -6,10 +6,10 @@ import pytest
 from sparsebayes import RVC, RVR, Sequential, SparseBayesRegressor, datasets
 from sparsebayes.basis import RBF, Bias, Heaviside, LinearSpline
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.laplace import LaplaceActive, LaplaceProblem
-from sparsebayes.inference.moves import Linearised, best_merges, best_splits, perform
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.laplace import LaplaceActive, LaplaceProblem
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.search.moves import Linearised, best_merges, best_splits, perform
 from sparsebayes.likelihood import Bernoulli
 
 
@@ -81,7 +81,7 @@ def test_a_move_that_is_performed_has_the_predicted_gain():
     gains = np.array([found.additions([j])[1] - found.lost([j]) for j in range(active.size)])
     j, i = np.unravel_index(int(np.argmax(gains)), gains.shape)
     best, _ = found.additions([int(j)])
-    from sparsebayes.inference.moves import Swap
+    from sparsebayes.inference.search.moves import Swap
 
     after = perform(active, Swap("exchange", (int(j),), (int(i),), (float(best[i]),), float(gains[j, i])))
     assert after is not None

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC
-from sparsebayes.inference.nearest import HOST, expected_gram, nearest_covariance
+from sparsebayes.inference.models.nearest import HOST, expected_gram, nearest_covariance
 from sparsebayes.likelihood import expected_slope
 from sparsebayes.testing import check_posterior
 

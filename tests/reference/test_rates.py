@@ -9,7 +9,7 @@ from scipy.stats import nbinom, poisson
 
 from sparsebayes import RVR, SparseBayesRegressor
 from sparsebayes.basis import Bias, Linear
-from sparsebayes.inference.rates import nearest_to_rates
+from sparsebayes.inference.models.rates import nearest_to_rates
 from sparsebayes.posterior import PoissonPosterior
 from sparsebayes.posterior.counts import relative_variance
 from sparsebayes.testing import check_posterior

@@ -6,9 +6,9 @@ import pytest
 from sparsebayes import RVR, datasets
 from sparsebayes.basis import RBF
 from sparsebayes.design import DenseDesign, LazyDesign, compress_kernel
-from sparsebayes.inference import screening
-from sparsebayes.inference.evidence import best_moves
-from sparsebayes.inference.screening import Directions, may_gain
+from sparsebayes.inference.models import screening
+from sparsebayes.inference.models.evidence import best_moves
+from sparsebayes.inference.models.screening import Directions, may_gain
 
 WIDTH = 2.5
 

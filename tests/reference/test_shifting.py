@@ -8,10 +8,10 @@ from sparsebayes.basis import RBF
 from sparsebayes.basis.arrays import bind_elsewhere
 from sparsebayes.basis.places import HostPlaces
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.active import ActiveSet
-from sparsebayes.inference.linalg import tall_qr
-from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.shifting import _displacements, _linearised, _secants, shift
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.linalg import tall_qr
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.search.shifting import _displacements, _linearised, _secants, shift
 
 RNG = np.random.default_rng(0)
 
@@ -75,8 +75,8 @@ def test_a_coarse_dictionary_is_not_moved_in():
 
 
 def test_the_linearised_problem_of_a_classifier_is_that_of_its_rows():
-    from sparsebayes.inference.laplace import LaplaceActive
-    from sparsebayes.inference.mode import LaplaceProblem
+    from sparsebayes.inference.models.laplace import LaplaceActive
+    from sparsebayes.inference.models.mode import LaplaceProblem
     from sparsebayes.likelihood import Bernoulli
 
     X, y = datasets.make_ripley(60, random_state=0)

@@ -8,11 +8,12 @@ from sklearn.datasets import make_blobs
 
 from sparsebayes import RVC
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference import mode, working
-from sparsebayes.inference.laplace import LaplaceActive
-from sparsebayes.inference.mode import LaplaceProblem
-from sparsebayes.inference.newton import find_better_mode, find_mode
-from sparsebayes.inference.scores import score
+from sparsebayes.inference.models import mode
+from sparsebayes.inference.models.laplace import LaplaceActive
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.newton import find_better_mode, find_mode
+from sparsebayes.inference.objective.scores import score
+from sparsebayes.inference.search import working
 from sparsebayes.likelihood import Categorical
 
 

@@ -8,8 +8,8 @@ from sparsebayes import RVC, RVR, SparseBayesRegressor, datasets
 from sparsebayes.basis import Bias, Linear
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference import Status, SubsetSelection
-from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.subset import Subset
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.solvers.subset import Subset
 from sparsebayes.studies.ormp import ormp
 
 

@@ -5,7 +5,7 @@ import pytest
 from exploring import examples, seeds
 from hypothesis import strategies as st
 
-from sparsebayes.inference.sequential import INITIALISATIONS, SELECTIONS
+from sparsebayes.inference.solvers.sequential import INITIALISATIONS, SELECTIONS
 
 many, few = examples(120), examples(20)
 Long = np.longdouble

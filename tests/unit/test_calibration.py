@@ -8,9 +8,9 @@ import pytest
 from sparsebayes import RVR, SparseBayesRegressor, datasets, export, load, save
 from sparsebayes.design import DenseDesign
 from sparsebayes.estimators.calibration import LeftOutRows
-from sparsebayes.inference.folds import Folds
+from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.posterior import Calibration, quantiles, shrinkage
 

@@ -14,8 +14,8 @@ from sparsebayes.benchmarks.ledger.cases import Case, Problem
 from sparsebayes.cli.main import app
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference import ParameterStatus, Status
-from sparsebayes.inference.folds import Folds
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.fit.folds import Folds
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.kernel_learning.gradients import LogNormal
 from sparsebayes.kernel_learning.parameters import learnable_limits
 from sparsebayes.kernel_learning.process import Process, spread_rows

@@ -363,7 +363,7 @@ def test_a_variation_changes_the_search_that_is_measured_and_no_other():
 
 def test_every_constant_of_the_search_is_varied_to_both_sides():
     named = [(v.module, v.attribute) for v in variations() if "instead of" in v.name]
-    assert {("search.climb", "_OVERLAP"), ("folds", "_VOICE"), ("run", "LITTLE_MORE")} <= set(named)
+    assert {("search.climb", "_OVERLAP"), ("fit.folds", "VOICE"), ("fit.run", "LITTLE_MORE")} <= set(named)
     assert all(named.count(pair) == 2 for pair in named)
 
 

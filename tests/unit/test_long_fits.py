@@ -22,7 +22,7 @@ from sparsebayes.estimators import progress
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.inference import Record, Status
-from sparsebayes.inference.interrupt import asked_to_stop
+from sparsebayes.inference.fit.interrupt import asked_to_stop
 
 WIDTH = 2.5
 

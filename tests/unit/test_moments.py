@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 
 from sparsebayes.design import DenseDesign, MomentDesign
 from sparsebayes.inference import Sequential, Settings
-from sparsebayes.inference.moments import moment_problem
-from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import run
+from sparsebayes.inference.fit.run import run
+from sparsebayes.inference.models.moments import moment_problem
+from sparsebayes.inference.models.problem import GaussianProblem
 
 
 def data(n=40, m=15, t=1, seed=0):

@@ -8,8 +8,8 @@ from scipy.stats import norm, t
 
 from sparsebayes import RVR, SparseBayesClassifier, SparseBayesRegressor, datasets
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.jaakkola import bound_constant, bound_curvature, bound_problem
-from sparsebayes.inference.mode import LaplaceProblem
+from sparsebayes.inference.models.jaakkola import bound_constant, bound_curvature, bound_problem
+from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.likelihood import Bernoulli
 from sparsebayes.posterior import GaussianPosterior
 

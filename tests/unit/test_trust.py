@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, datasets, load, save
 from sparsebayes.basis import Heaviside, LinearSpline
 from sparsebayes.inference import Status
-from sparsebayes.inference.robust import near_trimmed_fit
-from sparsebayes.inference.support import SupportRule
+from sparsebayes.inference.fit.robust import near_trimmed_fit
+from sparsebayes.inference.objective.support import SupportRule
 from sparsebayes.posterior import conformal_quantile
 
 X, Y = datasets.make_sinc(100, noise=0.1, random_state=0)

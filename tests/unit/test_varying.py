@@ -10,11 +10,12 @@ from sparsebayes import RVR, SparseBayesRegressor
 from sparsebayes.datasets import make_sinc
 from sparsebayes.design import DenseDesign
 from sparsebayes.export import to_c
-from sparsebayes.inference import Sequential, folds
-from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.settings import Settings
-from sparsebayes.inference.support import SupportRule
-from sparsebayes.inference.varying import run_varying
+from sparsebayes.inference import Sequential
+from sparsebayes.inference.fit import folds
+from sparsebayes.inference.fit.settings import Settings
+from sparsebayes.inference.fit.varying import run_varying
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.objective.support import SupportRule
 from sparsebayes.report import write_report
 from sparsebayes.testing import check_posterior
 

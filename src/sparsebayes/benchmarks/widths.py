@@ -1,7 +1,7 @@
 """What learning the widths is worth: beside one width as given, a grid of nine, and an exact Gaussian process.
 
 All are judged by the same measure: the log density of every training row under searches on the other folds, each at the
-kernel and the noise of the model in question (``inference/folds.py``), beside the evidence and the error on test rows.
+kernel and the noise of the model in question (``inference/fit/folds.py``), beside evidence and error on test rows.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from sparsebayes.benchmarks.ledger.measure import timed
 from sparsebayes.benchmarks.ledger.problems import choose_problems
 from sparsebayes.benchmarks.ledger.rivals import RIVALS
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.folds import Folds
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.fit.folds import Folds
+from sparsebayes.inference.models.problem import GaussianProblem
 
 PROBLEMS = ("energy", "yacht", "laser", "airfoil", "concrete", "wine_red")
 # Widths of the grid, as multiples of that of gamma="scale".

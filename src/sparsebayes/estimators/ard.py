@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.regressors import SparseBayesRegressor
 from sparsebayes.inference import Solver
-from sparsebayes.inference.interrupt import interrupts_afterwards
+from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.typing import Array
 
 # scikit-learn's defaults, meant to say nothing; here the precisions have no prior at all.

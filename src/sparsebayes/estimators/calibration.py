@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sparsebayes.basis import Functions
 from sparsebayes.design import DenseDesign, Design
 from sparsebayes.estimators.dictionary import Dictionary
-from sparsebayes.inference.folds import FOLDS, Folds
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.fit.folds import FOLDS, Folds
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.posterior import Calibration, GaussianPosterior, quantiles, shrinkage
 from sparsebayes.threads import one_thread
 

@@ -13,11 +13,11 @@ from sparsebayes.estimators.dictionary import Dictionary, Kept
 from sparsebayes.estimators.learning import solve_laplace
 from sparsebayes.estimators.task import Task
 from sparsebayes.inference import ParameterStatus, Result, Sequential
-from sparsebayes.inference.device import ArrayProblem
-from sparsebayes.inference.interface import Active
-from sparsebayes.inference.laplace import LaplaceActive
-from sparsebayes.inference.mode import LaplaceProblem
-from sparsebayes.inference.support import Support, SupportRule
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.laplace import LaplaceActive
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.objective.support import Support, SupportRule
+from sparsebayes.inference.rows.device import ArrayProblem
 from sparsebayes.likelihood import ArrayBernoulli, ArrayCategorical, Bernoulli, Categorical, Likelihood
 from sparsebayes.posterior import ClassPosterior
 

@@ -23,7 +23,7 @@ from sparsebayes.estimators.sources import DictionaryInputs, KernelInputs
 from sparsebayes.estimators.storages import DASK, check_classes, check_classifier, storage_of
 from sparsebayes.estimators.validation import check_restarts, check_weights, choose
 from sparsebayes.inference import Solver
-from sparsebayes.inference.interrupt import interrupts_afterwards
+from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.posterior import Term, summarise
 from sparsebayes.threads import one_thread
 

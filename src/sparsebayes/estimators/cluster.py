@@ -16,7 +16,7 @@ from sparsebayes.basis import Basis, Functions
 from sparsebayes.basis.distances import farthest_rows
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
 from sparsebayes.design.centred import coarse
-from sparsebayes.inference.partitions import Partition
+from sparsebayes.inference.rows.partitions import Partition
 from sparsebayes.typing import Array, Index
 
 # Up to this many rows every one of them is a candidate; beyond, so many are chosen that cover the inputs.

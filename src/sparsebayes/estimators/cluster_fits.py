@@ -26,7 +26,8 @@ from sparsebayes.estimators.regression import Targets
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_largest
-from sparsebayes.inference.partitions import (
+from sparsebayes.inference.fit.run import run
+from sparsebayes.inference.rows.partitions import (
     Count,
     Counted,
     PartitionedProblem,
@@ -37,7 +38,6 @@ from sparsebayes.inference.partitions import (
     triangle,
     triangle_of,
 )
-from sparsebayes.inference.run import run
 from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
 
 Array = NDArray[np.float64]

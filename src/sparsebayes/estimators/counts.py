@@ -12,10 +12,10 @@ from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.learning import solve_laplace
 from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets
 from sparsebayes.estimators.task import Task
-from sparsebayes.inference.interface import Active
-from sparsebayes.inference.mode import LaplaceProblem
-from sparsebayes.inference.rates import nearest_to_rates
-from sparsebayes.inference.support import Support
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.rates import nearest_to_rates
+from sparsebayes.inference.objective.support import Support
 from sparsebayes.likelihood import Poisson
 from sparsebayes.posterior import PoissonPosterior
 

@@ -34,7 +34,7 @@ from sparsebayes.estimators.validation import (
     resolve_solver,
 )
 from sparsebayes.inference import ParameterStatus, Solver
-from sparsebayes.inference.support import SUPPORTS, Support, SupportRule
+from sparsebayes.inference.objective.support import SUPPORTS, Support, SupportRule
 from sparsebayes.posterior import Term
 
 Array = NDArray[np.float64]

@@ -19,9 +19,9 @@ from sparsebayes.estimators.progress import Progress
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_magnitude, check_positive, choose, resolve_solver
 from sparsebayes.inference import Result, Sequential, Solver
-from sparsebayes.inference.interrupt import interrupts_afterwards
-from sparsebayes.inference.moments import moment_problem
-from sparsebayes.inference.run import run
+from sparsebayes.inference.fit.interrupt import interrupts_afterwards
+from sparsebayes.inference.fit.run import run
+from sparsebayes.inference.models.moments import moment_problem
 from sparsebayes.posterior.axes import AXES, FeatureAxes, Projector
 from sparsebayes.typing import Array
 

@@ -15,8 +15,8 @@ from sparsebayes.basis import Basis, Functions, Sum
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import ParameterStatus, Result, Settings, Status
-from sparsebayes.inference.mode import LaplaceProblem
-from sparsebayes.inference.run import run
+from sparsebayes.inference.fit.run import run
+from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.kernel_learning import Learned as Found
 from sparsebayes.kernel_learning import Learner, Limits, learnable_limits, process_of, search_for, statuses
 from sparsebayes.kernel_learning.trials import Factors, Problems

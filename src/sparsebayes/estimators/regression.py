@@ -14,12 +14,12 @@ from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.varying import CONSTANT, VARIES, varying_noise
 from sparsebayes.inference import Certificate, ParameterStatus, Record, Result, Status
-from sparsebayes.inference.guard import run_guarded
-from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.robust import run_robust
-from sparsebayes.inference.settings import Warm
-from sparsebayes.inference.support import Support, SupportRule
-from sparsebayes.inference.varying import LogVariance, run_varying
+from sparsebayes.inference.fit.guard import run_guarded
+from sparsebayes.inference.fit.robust import run_robust
+from sparsebayes.inference.fit.settings import Warm
+from sparsebayes.inference.fit.varying import LogVariance, run_varying
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.objective.support import Support, SupportRule
 from sparsebayes.kernel_learning.process import spread_rows
 from sparsebayes.likelihood import ROBUST, OutlierMixture, RobustNoise, StudentT
 from sparsebayes.posterior import GaussianPosterior, PoissonPosterior

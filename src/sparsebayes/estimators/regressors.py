@@ -33,7 +33,7 @@ from sparsebayes.estimators.validation import (
 )
 from sparsebayes.estimators.varying import check_varying
 from sparsebayes.inference import Solver
-from sparsebayes.inference.interrupt import interrupts_afterwards
+from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.likelihood import OutlierMixture, StudentT
 from sparsebayes.posterior import Term, TrainingRows, left_out_scores, summarise
 from sparsebayes.threads import one_thread

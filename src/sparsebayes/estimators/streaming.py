@@ -37,8 +37,8 @@ from sparsebayes.estimators.validation import (
     resolve_solver,
 )
 from sparsebayes.inference import Solver
-from sparsebayes.inference.interrupt import interrupts_afterwards
-from sparsebayes.inference.support import SUPPORTS
+from sparsebayes.inference.fit.interrupt import interrupts_afterwards
+from sparsebayes.inference.objective.support import SUPPORTS
 from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from sparsebayes.inference.support import Support, SupportRule
+from sparsebayes.inference.objective.support import Support, SupportRule
 from sparsebayes.typing import Array
 
 COLUMNS = ("output", "function", "weight", "std", "evidence_lost", "signal_to_noise", "sign_probability")

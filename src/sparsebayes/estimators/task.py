@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sparsebayes.estimators.checkpoint import CheckpointFile
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.inference import Result, Settings, Solver, Status
-from sparsebayes.inference.settings import Warm
-from sparsebayes.inference.support import SupportRule
+from sparsebayes.inference.fit.settings import Warm
+from sparsebayes.inference.objective.support import SupportRule
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators.dictionary import Kept
 from sparsebayes.estimators.validation import choose, resolve_solver
 from sparsebayes.inference import Sequential
-from sparsebayes.inference.varying import LogVariance
+from sparsebayes.inference.fit.varying import LogVariance
 from sparsebayes.posterior import VaryingNoise
 
 Array = NDArray[np.float64]

@@ -44,7 +44,7 @@ from sparsebayes.design import Reduction
 from sparsebayes.estimators import EXPORTED
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.inference import Certificate, ParameterStatus, Record, Status
-from sparsebayes.inference.support import Support, SupportRule
+from sparsebayes.inference.objective.support import Support, SupportRule
 from sparsebayes.posterior import (
     Calibration,
     ClassPosterior,

@@ -1,14 +1,14 @@
 """Inference: the evidence, the active set, the solvers and the loop that runs them."""
 
-from .backfitting import Backfitting
-from .certificate import Certificate
-from .mackay import EM, MacKay
-from .run import Result, Settings
-from .sequential import Sequential
-from .solver import Solver
+from .fit.certificate import Certificate
+from .fit.run import Result, Settings
+from .solvers.backfitting import Backfitting
+from .solvers.mackay import EM, MacKay
+from .solvers.sequential import Sequential
+from .solvers.solver import Solver
+from .solvers.subset import SubsetSelection
+from .solvers.variational import Variational
 from .status import ParameterStatus, Record, Status
-from .subset import SubsetSelection
-from .variational import Variational
 
 SOLVERS: dict[str, type[Solver]] = {
     "sequential": Sequential,

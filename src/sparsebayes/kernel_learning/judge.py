@@ -2,7 +2,7 @@
 
 Every function has a precision of its own, and maximising over it lets a function gain evidence from noise, so that
 along the scale of the functions the evidence can rise until every row has a narrow function to itself.  Searches on
-four fifths of the rows see that (``inference/folds.py``): the density of the rows left out decides, among trials that
+four fifths of the rows see that (``inference/fit/folds.py``): the density of rows left out decides, among trials that
 predict them no worse than the widths as given, by density and by squared error.  Where the likelihood or the storage
 has no such searches, each function has to bring 2.5 nats, and each of d inputs log Nd.
 """
@@ -14,10 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
-from sparsebayes.inference.evidence import Array
-from sparsebayes.inference.folds import VOICE, Folds
-from sparsebayes.inference.mode import LaplaceProblem
-from sparsebayes.inference.problem import GaussianProblem, Index
+from sparsebayes.inference.fit.folds import VOICE, Folds
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.problem import GaussianProblem, Index
 from sparsebayes.kernel_learning.parameters import Limits
 from sparsebayes.kernel_learning.trials import GaussianSearch, Problems, Search, Trial
 

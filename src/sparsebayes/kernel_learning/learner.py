@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsebayes.inference import Record, Result, Status
-from sparsebayes.inference.evidence import Array
-from sparsebayes.inference.interrupt import asked_to_stop
+from sparsebayes.inference.fit.interrupt import asked_to_stop
+from sparsebayes.inference.models.evidence import Array
 from sparsebayes.kernel_learning.gradients import Held, climb
 from sparsebayes.kernel_learning.judge import judge_of
 from sparsebayes.kernel_learning.parameters import Limits, Mask

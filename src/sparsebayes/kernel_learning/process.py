@@ -24,8 +24,8 @@ from scipy.optimize import minimize
 
 from sparsebayes.basis import Functions
 from sparsebayes.basis.kernels import KernelFunctions
-from sparsebayes.inference.mode import LaplaceProblem
-from sparsebayes.inference.problem import GaussianProblem
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.kernel_learning.gradients import LogNormal
 from sparsebayes.kernel_learning.parameters import Limits
 

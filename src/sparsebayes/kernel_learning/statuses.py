@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from sparsebayes.basis import Functions, Parameter
 from sparsebayes.inference import ParameterStatus
-from sparsebayes.inference.evidence import Array
-from sparsebayes.inference.settings import Warm
+from sparsebayes.inference.fit.settings import Warm
+from sparsebayes.inference.models.evidence import Array
 from sparsebayes.kernel_learning.learner import Learned, Learner
 from sparsebayes.kernel_learning.trials import Trial
 

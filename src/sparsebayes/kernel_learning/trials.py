@@ -18,16 +18,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from sparsebayes.inference import Record, Result, Sequential, Settings, Solver, Status
-from sparsebayes.inference.evidence import Array
-from sparsebayes.inference.folds import Folds, Found
-from sparsebayes.inference.guard import run_guarded
-from sparsebayes.inference.mode import LaplaceProblem
+from sparsebayes.inference.fit.folds import Folds, Found
+from sparsebayes.inference.fit.guard import run_guarded
+from sparsebayes.inference.fit.run import run
+from sparsebayes.inference.fit.settings import Warm
+from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
-from sparsebayes.inference.problem import GaussianProblem, Index
-from sparsebayes.inference.run import run
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.problem import GaussianProblem, Index
 from sparsebayes.inference.search.starts import FAST_NOISE, Begun, Policy, Schedule, ascend
 from sparsebayes.inference.search.starts import Held as HeldNoise
-from sparsebayes.inference.settings import Warm
 from sparsebayes.kernel_learning.gradients import Climbed, Family, Held, HeldGaussian, HeldLaplace, LogNormal
 
 Problems = Sequence[GaussianProblem | LaplaceProblem]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.inference.linalg import cholesky, inverse_upper
+from sparsebayes.inference.models.linalg import cholesky, inverse_upper
 from sparsebayes.typing import Array, Index
 
 AXES = ("sample", "model")

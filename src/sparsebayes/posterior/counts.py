@@ -52,7 +52,7 @@ class PoissonPosterior:
     functions : ndarray of int
         Which of the model's kept functions carry these weights.
     mean, covariance : ndarray of shape (a,), (a, a)
-        The Gaussian (``inference/rates.py``).
+        The Gaussian (``inference/models/rates.py``).
     offset : float
         Log rate at zero output.
     """

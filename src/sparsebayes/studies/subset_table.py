@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sparsebayes import RVR, datasets
 from sparsebayes.inference import SubsetSelection
-from sparsebayes.inference.subset import RETURNING
+from sparsebayes.inference.solvers.subset import RETURNING
 from sparsebayes.studies.splits import Split, random_splits, scale_to_unit, sinc_splits
 
 

@@ -14,9 +14,9 @@ from sparsebayes.design import DenseDesign, representatives
 from sparsebayes.estimators.task import warn_unconverged
 from sparsebayes.estimators.validation import check_relative_noise
 from sparsebayes.inference import Sequential, Settings
-from sparsebayes.inference.moments import moment_problem
-from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import run
+from sparsebayes.inference.fit.run import run
+from sparsebayes.inference.models.moments import moment_problem
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.typing import Array
 
 

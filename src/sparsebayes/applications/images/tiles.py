@@ -17,9 +17,9 @@ from sparsebayes.basis import Basis
 from sparsebayes.basis.base import Index, Specification
 from sparsebayes.design import DenseDesign, representatives
 from sparsebayes.inference import Sequential
-from sparsebayes.inference.problem import GaussianProblem
-from sparsebayes.inference.run import run
-from sparsebayes.inference.settings import Settings
+from sparsebayes.inference.fit.run import run
+from sparsebayes.inference.fit.settings import Settings
+from sparsebayes.inference.models.problem import GaussianProblem
 
 # A function enters a tile if it brings so many nats: what it costs in the file is about that.
 _PRICE = 3.0

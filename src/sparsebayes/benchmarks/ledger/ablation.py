@@ -19,7 +19,7 @@ from sparsebayes.benchmarks.ledger.measure import Row
 
 _PACKAGE = "sparsebayes.inference"
 # Where the search of regressions lives.
-_MODULES = ("search.climb", "search.starts", "models.gaussian", "run", "guard", "folds")
+_MODULES = ("search.climb", "search.starts", "models.gaussian", "fit.run", "fit.guard", "fit.folds")
 # What a search is told from the outside, and what has no half: bounds of floating point, and places of decimals.
 _NOT_VARIED = ("BATCH", "FOLDS", "_DECIMALS", "_TOLD_BY", "_LEAST_NOISE", "_TIE")
 
@@ -65,11 +65,11 @@ class Variation:
 _POLICIES = (
     Variation("no kicks", "search.starts", "KICKS", []),
     Variation("two kicks", "search.starts", "KICKS", [4.0, 2.0]),
-    Variation("kicks go round once", "run", "_WORTHWHILE", math.inf),
+    Variation("kicks go round once", "fit.run", "_WORTHWHILE", math.inf),
     Variation("no start from all functions", "search.starts", "_SMALL_DICTIONARY", 0),
-    Variation("no single moves from nothing", "run", "_SMALL_MODEL", 0),
-    Variation("every start is trusted", "run", "_UNSUSPICIOUS", math.inf),
-    Variation("no judge of the noise", "guard", "SUSPICIOUS", math.inf),
+    Variation("no single moves from nothing", "fit.run", "_SMALL_MODEL", 0),
+    Variation("every start is trusted", "fit.run", "_UNSUSPICIOUS", math.inf),
+    Variation("no judge of the noise", "fit.guard", "SUSPICIOUS", math.inf),
     Variation("one function at a time", options={"solver__batch": 1}),
     Variation("batches of 4", options={"solver__batch": 4}),
     Variation("batches of 16", options={"solver__batch": 16}),

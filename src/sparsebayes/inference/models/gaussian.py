@@ -26,10 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-from sparsebayes.inference.evidence import Array, best_moves
-from sparsebayes.inference.problem import GaussianProblem, Index
-from sparsebayes.inference.search.climb import Scores
-from sparsebayes.inference.small import joint_newton, sumsq
+from sparsebayes.inference.models.evidence import Array, Scores, best_moves
+from sparsebayes.inference.models.problem import GaussianProblem, Index
+from sparsebayes.inference.models.small import joint_newton, sumsq
 
 _CHOLESKY, _INVERT, _REFLECT, _ROTATE = get_lapack_funcs(("potrf", "trtri", "tpqrt", "tpmqrt"), (np.zeros(1),))
 (_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))

@@ -12,14 +12,13 @@ The loop knows nothing of likelihoods, storages or kernels: it knows a ``Model``
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from sparsebayes.inference.models.evidence import Scores
+from sparsebayes.typing import Array, Index
 
 # Functions that are added at once at most, with what part of the best gain, and up to which overlap (the cosine of two
 # functions once the model has explained what it can of both).  On the ledger's tables 4 to 16 functions, parts of .03
@@ -35,14 +34,6 @@ _PATIENCE = 50
 _TIE = 1e-10
 # Part of what a batch promises to which its precisions settle: closer costs more and ends nowhere else.
 _ROUGHLY = 0.1
-
-
-@dataclass(frozen=True)
-class Scores:
-    """What adding each function alone would gain (zero where it may not enter), and with which precision."""
-
-    gain: Array
-    alpha: Array
 
 
 class Model(Protocol):
@@ -157,3 +148,9 @@ def pick_apart(apart: NDArray[np.bool_], limit: int) -> list[int]:
         open_ &= apart[chosen[-1]]
         open_[chosen[-1]] = False
     return chosen
+
+
+def cosines(products: Array) -> Array:
+    """Absolute cosines of the angles between columns, from their inner products."""
+    norms = np.sqrt(np.diagonal(products))
+    return np.abs(products) / np.outer(norms, norms)

@@ -1,0 +1,1 @@
+"""A fit from its first start to its certificate."""

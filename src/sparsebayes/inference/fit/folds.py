@@ -1,0 +1,227 @@
+r"""The judge: what a noise level is worth, and how wide error bars must be, on rows that the search has not seen.
+
+The evidence chooses functions; it cannot tell a good model from one whose noise has collapsed, since every function
+that enters lowers the noise and the lower noise lets in more.  A row that had its say in the choice of functions cannot
+tell either, whatever is left out analytically.  Searches on four fifths of the rows, each from nothing, can: a noise
+level that is too low takes in functions that do not carry over, and the left-out fifth is far outside its error bars.
+
+They also measure how far the left-out rows are from their predictions in units of the predicted standard deviation:
+the posterior knows how uncertain its weights are, and nothing of how uncertain the choice of its functions was.
+
+Rows with the same targets and the same functions are kept together, so that a weight of k is k copies of the row here
+too, and folds follow from the sorted targets, so that the order of the rows does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.models.problem import GaussianProblem, Index
+from sparsebayes.inference.search.climb import climb
+
+# Parts that the rows are divided into.
+FOLDS = 5
+# Entries of a dictionary up to which it is searched again on parts of its rows.
+_ENTRIES = 1 << 25
+# What a search on a part of the rows settles for, in nats.
+_COARSE = 1e-2
+# Size at which the search at a lowered noise ends, in that of the model before, and functions besides.
+_KICKED, _SPARE = 1.5, 8
+# The most, in nats, by which a single row may speak for or against: a mean is at the mercy of single rows.
+VOICE = 3.0
+# Logarithm of a ratio of errors that is no accident: -.03 to .003 on noise alone, .05 to .15 on Friedman's functions.
+_CLEARLY = 0.02
+# Columns, and their decimals, by which rows with the same target are told apart.
+_TOLD_BY, _DECIMALS = 3, 9
+
+# Functions, weights and their covariance of a search on a part of the rows at one inverse noise variance.
+Found = tuple[Index, Array, Array]
+
+
+class Folds:
+    """Searches on parts of the rows of a problem with the noise held, made once for each noise level.
+
+    Parameters
+    ----------
+    problem : GaussianProblem
+        With rows of its own (see :meth:`possible`).
+    parts : int
+        Parts that the rows are divided into.
+    enough : float
+        Weight of the rows that are to be left out once; as soon as that many have been, no further part is searched.
+    kick : float, optional
+        By how much the noise is lowered, and raised again, for a second search from where the first ended.  One kick
+        takes most of the way from a single search to what all starts of a fit would find, at twice the cost.
+    fold : ndarray of int, optional
+        Part of every row, where several dictionaries are to be compared on the same ones.
+    search : callable, optional
+        Searches the problem of a part at one inverse noise variance, in place of the loop on inner products.
+    """
+
+    def __init__(
+        self,
+        problem: GaussianProblem,
+        parts: int = FOLDS,
+        enough: float = np.inf,
+        kick: float | None = None,
+        fold: Index | None = None,
+        search: Callable[[GaussianProblem, float], Found] | None = None,
+    ) -> None:
+        self.problem = problem
+        self.parts, self.enough, self.kick, self.search = parts, enough, kick, search
+        self._fold = fold
+        self._parts: list[tuple[Gram, Array, Array]] | None = None
+        self._known: dict[float, tuple[Array, Array]] = {}
+
+    @staticmethod
+    def possible(problem: GaussianProblem) -> bool:
+        """Whether the problem has rows of its own, and few enough."""
+        rows, functions = problem.design.shape
+        return (
+            problem.parent is None and problem.rowwise and problem.n_effective >= FOLDS and rows * functions <= _ENTRIES
+        )
+
+    def prefer(self, beta: float, other: float, size: int) -> bool:
+        """Whether rows left out speak for one inverse noise variance rather than another.
+
+        Parameters
+        ----------
+        beta, other : float
+            Inverse noise variances.
+        size : int
+            Functions that a search may take in, twice over.
+        """
+        difference = self.densities(beta, size) - self.densities(other, size)
+        return float(np.average(np.clip(difference, -VOICE, VOICE), weights=self.weights)) > 0.0
+
+    def errs_less(self, beta: float, other: float, size: int) -> bool:
+        """Whether rows left out are clearly nearer to their predictions at one inverse noise variance than at another.
+
+        It is asked of the mean alone, whatever the error bars say: a search that keeps many functions is too sure of
+        itself, and may still predict better than one that keeps few.  A search that misses a large effect errs by it in
+        all rows of its fold, so that folds are compared, by the ratio of their errors, without the two extreme ones.
+
+        Parameters
+        ----------
+        beta, other, size
+            As in :meth:`prefer`.
+        """
+        first = np.cumsum([0, *(len(targets) for _, _, targets in self._divided())])[:-1]
+        here, there = (
+            np.add.reduceat(self.weights / self._noise() * self.squared_errors(level, size), first)
+            for level in (beta, other)
+        )
+        return 0.5 * float(np.mean(np.sort(np.log(here / there))[1:-1])) < -_CLEARLY
+
+    def densities(self, beta: float, size: int) -> Array:
+        """Log density of every row under a search on the other folds with the noise held."""
+        error, variance = self._left_out(beta, size)
+        return -0.5 * np.sum(np.log(2.0 * np.pi * variance)[:, None] + error**2 / variance[:, None], axis=1)
+
+    def squared_errors(self, beta: float, size: int) -> Array:
+        """Squared error of every row under the same searches, summed over the targets."""
+        return np.sum(self._left_out(beta, size)[0] ** 2, axis=1)
+
+    def standardised(self, beta: float, size: int) -> tuple[Array, Array]:
+        """Errors of the rows that were left out over their predicted standard deviations, (n, T), and their weights."""
+        error, variance = self._left_out(beta, size)
+        return error / np.sqrt(variance)[:, None], self.weights
+
+    def _left_out(self, beta: float, size: int) -> tuple[Array, Array]:
+        if beta not in self._known:
+            errors, variances = [], []
+            noise = self.problem.relative_noise / beta
+            for (data, values, targets), (_, out) in zip(self._divided(), self._cut(), strict=True):
+                functions, mean, covariance = self._searched(data, beta, 2 * size)
+                phi = values[:, functions]
+                errors.append(targets - phi @ mean)
+                variances.append(noise[out] + np.maximum(np.einsum("na,na->n", phi @ covariance, phi), 0.0))
+            self._known[beta] = np.concatenate(errors), np.concatenate(variances)
+        return self._known[beta]
+
+    def _searched(self, data: Gram, beta: float, limit: int) -> Found:
+        if self.search is not None and data.mean_square > 0.0:
+            return self.search(data.problem, beta)
+        model = _climbed(data, beta, limit, self.kick)
+        return model.functions, model.mean, model.covariance
+
+    @property
+    def fold(self) -> Index:
+        """Fold of every row."""
+        if self._fold is None:
+            self._fold = _assign(
+                self.problem.targets,
+                self.problem.design.columns(np.arange(min(_TOLD_BY, self.problem.n_functions))),
+                self.parts,
+            )
+        return self._fold
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the rows that are left out once, in the order of the densities."""
+        return np.concatenate([self.problem.counts[out] for _, out in self._cut()])
+
+    def _noise(self) -> Array:
+        """Noise of these rows, relative to that of the problem."""
+        return np.concatenate([self.problem.relative_noise[out] for _, out in self._cut()])
+
+    def _cut(self) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+        """Rows of each part that is searched, and rows left out of it."""
+        parts = [(self.fold != k, self.fold == k) for k in range(self.parts)]
+        reached = np.cumsum([0.0, *(np.sum(self.problem.counts[out]) for _, out in parts)])[:-1] < self.enough
+        return [part for part, wanted in zip(parts, reached, strict=True) if wanted and part[1].any()]
+
+    def _divided(self) -> list[tuple[Gram, Array, Array]]:
+        """Inner products of each training part, and functions and targets of the rows left out."""
+        if self._parts is None:
+            problem = self.problem
+            values = problem.design.columns(np.arange(problem.n_functions))
+            rows, parts = problem.rows, self._cut()
+            # A function centred on a row that is left out would not be there without it.
+            offered = [problem.eligible & ~np.isin(rows, np.flatnonzero(out)) for _, out in parts]
+            self._parts = [
+                (Gram(_part(problem, values[kept], kept, some)), values[out], problem.targets[out])
+                for (kept, out), some in zip(parts, offered, strict=True)
+            ]
+        return self._parts
+
+
+def _part(
+    problem: GaussianProblem, values: Array, kept: NDArray[np.bool_], eligible: NDArray[np.bool_]
+) -> GaussianProblem:
+    share = float(np.sum(problem.counts[kept]) / np.sum(problem.counts))
+    return GaussianProblem(
+        DenseDesign(values),
+        problem.targets[kept],
+        problem.weights[kept],
+        eligible,
+        inclusion_cost=problem.inclusion_cost,
+        n_observations=share * problem.n_effective,
+    )
+
+
+def _climbed(data: Gram, beta: float, limit: int, kick: float | None) -> GaussianModel:
+    """What the loop finds on a part of the rows with the noise held."""
+    model = GaussianModel.empty(data, beta, learn_noise=False)
+    if data.mean_square == 0.0:  # all targets of a part may be zero where those left out are not
+        return model
+    model = climb(model, _COARSE, limit=max(limit, 1))
+    if kick is not None and model.size:
+        fuller = model.at_noise(kick * beta, learn_noise=False)
+        fuller = climb(fuller, _COARSE, limit=_KICKED * model.size + _SPARE)
+        other = climb(fuller.at_noise(beta, learn_noise=False), _COARSE, limit=max(limit, 1))
+        model = other if other.objective > model.objective else model
+    return model
+
+
+def _assign(targets: Array, values: Array, parts: int) -> Index:
+    """Fold of every row: copies of a row together, the others by turns in the order of their targets."""
+    told_by = np.round(values, _DECIMALS)
+    _, rank = np.unique(np.column_stack([targets, told_by]), axis=0, return_inverse=True)
+    return rank.reshape(-1) % parts

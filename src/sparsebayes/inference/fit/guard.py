@@ -1,0 +1,130 @@
+r"""The guard of the noise: what to do where the evidence alone would let it collapse.
+
+The prior of :math:`\sigma^2` is Jeffreys', flat in :math:`\log\sigma^2` and cut off below ``FLOOR`` times the mean
+square of the targets: it has no scale of its own and adds nothing to the objective above the cut.  That is enough where
+functions are few or smooth.  With more unrelated functions than rows it is not: a third of all irrelevant functions
+pass the papers' rule, every one that enters lowers :math:`\sigma^2`, and the lower noise lets in more, until the
+targets are reproduced exactly.  The evidence really is higher there, so no search can help, only a judgement from
+outside:
+
+* *suspicion*: the functions use up more than a quarter of the rows, :math:`\sum_m\gamma_m > N/4`;
+* *judgement*: the same problem is solved with the conservative rule of ``support.py``, and rows that were left out
+  (``folds.py``) say which of the two noise levels is the better one: the suspect has collapsed where its densities are
+  lower and its predictions not clearly nearer.  Where there are no rows, only sums over them,
+  the conservative rule's own objective says it;
+* *remedy*: the noise of the conservative model is held, the support is found anew by the evidence, and the status says
+  so.  The certificate names what releasing the noise would gain.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+
+from sparsebayes.inference.fit.folds import Folds
+from sparsebayes.inference.fit.run import LITTLE_MORE, Result, run
+from sparsebayes.inference.fit.settings import Settings
+from sparsebayes.inference.models.gaussian import GaussianModel
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.objective.support import SupportRule
+from sparsebayes.inference.solvers.solver import Solver
+from sparsebayes.inference.status import Status
+
+# Share of the rows that the functions may use up before the noise is looked at twice.
+SUSPICIOUS = 0.25
+# Share beyond which too little is left to learn the noise from, however near the predictions are.
+HOPELESS = 0.5
+
+
+def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
+    """Run the solver; where the noise is learned and collapses, run it again with the noise held.
+
+    Parameters
+    ----------
+    problem, solver, settings, rng
+        As in :func:`~sparsebayes.inference.fit.run.run`.
+    """
+    if settings.noise_variance is not None or problem.inclusion_cost > 0.0:
+        return run(problem, solver, settings, rng)
+    judge = _Judge(problem, solver, settings, rng)
+    growing = settings.grow is not None  # functions are still to come: judged at the end only
+    doubts = None if growing else judge.condemns
+    result = run(problem, solver, replace(settings, folds=judge.folds, doubts=doubts), rng)
+    active = result.active
+    if result.status is Status.INTERRUPTED:
+        return result
+    if growing:
+        judge = _Judge(active.problem, solver, settings, rng)
+    if judge.careful is None and _used(active) > judge.acquitted:  # functions have come since it was asked
+        judge.condemns(active)
+    if judge.careful is None:
+        return result
+    after = 1 + max((record.start for record in result.history), default=-1)
+    settings = replace(settings, grow=None, noise_variance=1.0 / judge.careful.beta)
+    held = run(active.problem, _numbered_on(solver, after), settings, rng)
+    status = Status.NOISE_HELD if held.status.converged else held.status
+    return replace(
+        held,
+        status=status,
+        certificate=replace(held.certificate, noise_degenerate=True, start=after + held.certificate.start),
+        history=result.history + [replace(record, start=after + record.start) for record in held.history],
+    )
+
+
+class _Judge:
+    """Compares suspect models with the conservative one.
+
+    Attributes
+    ----------
+    careful : Active or None
+        The conservative model, where a suspect has collapsed.
+    acquitted : float
+        Share of the rows that a model may use up without being suspect.
+    """
+
+    def __init__(self, problem: GaussianProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> None:
+        self.problem, self.rng = problem, rng
+        self.folds = Folds(problem) if Folds.possible(problem) else None
+        self.settings = replace(settings, grow=None, observe=None, keeper=None)
+        self.solver = copy.copy(solver)
+        self.solver.callback = None
+        self.careful: Active | None = None
+        self.acquitted = SUSPICIOUS
+
+    def condemns(self, model: Active | GaussianModel) -> bool:
+        """Whether the noise of a model has collapsed."""
+        used = model.used if isinstance(model, GaussianModel) else _used(model)
+        if used <= self.acquitted:
+            return False
+        problem = self.problem
+        cost = SupportRule.named("conservative", int(np.sum(problem.eligible)), problem.n_targets).cost
+        careful = run(problem.priced(cost), self.solver, self.settings, self.rng).active
+        if _used(careful) > SUSPICIOUS:
+            return False
+        if self.folds is None:
+            collapsed = careful.objective() > model.evidence() - cost * model.size
+        else:
+            collapsed = self.folds.prefer(careful.beta, model.beta, model.size)
+            if used <= HOPELESS:
+                collapsed = collapsed and not self.folds.errs_less(model.beta, careful.beta, model.size)
+        if collapsed:
+            self.careful = careful
+        else:
+            self.acquitted = LITTLE_MORE * used
+        return collapsed
+
+
+def _used(active: Active) -> float:
+    """Share of the rows that the functions use up."""
+    return float(np.sum(active.well_determined)) / active.problem.n_effective
+
+
+def _numbered_on(solver: Solver, after: int) -> Solver:
+    """The solver with a callback that sees its starts under the numbers that they have in the history."""
+    twin, callback = copy.copy(solver), solver.callback
+    if callback is not None:
+        twin.callback = lambda record, active: callback(replace(record, start=after + record.start), active)
+    return twin

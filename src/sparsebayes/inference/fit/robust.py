@@ -1,0 +1,205 @@
+r"""The outer loop of the robust likelihoods: rows weighed, a Gaussian problem solved, and again.
+
+The bound :math:`\mathcal L_q + \sum_n\ell_n` has several maxima, and least squares is a poor place to begin where
+outliers lie at the ends of the inputs: they draw the fit to themselves and look like data.  So where the dictionary is
+small the loop begins from a *trimmed* fit (least trimmed squares: Rousseeuw & Van Driessen 2006).
+
+Functions are chosen under weights that were found for other functions, so each time that the weights have settled the
+search begins again from nothing.  Where every row is surely data or surely not, the mixture's model is then the one
+that a Gaussian fit of the good rows finds.
+
+Student's t begins from the model of the mixture and only settles there.  With few degrees of freedom its noise explains
+what a missing function leaves over, and a search from nothing under its weights stops short: the mixture tells better
+what is data, as the start of an MM-estimate does.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference.fit.guard import run_guarded
+from sparsebayes.inference.fit.run import Result, run
+from sparsebayes.inference.fit.settings import Settings, Warm
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.solvers.solver import Solver
+from sparsebayes.inference.status import Status
+from sparsebayes.likelihood import OutlierMixture, RobustNoise, StudentT
+
+Rows = NDArray[np.bool_]
+
+_ROUNDS = 100
+_SEARCHES = 2
+# Rounds end when no row weight changes by more; the bound itself has plateaus on the way.
+_SETTLED = 5e-3
+# Rows more likely data than not under the mixture begin as data of Student's t.
+_DATA = 0.5
+# A trimmed fit needs this many rows for each function.
+_ROWS_PER_FUNCTION = 4
+_SUBSETS = 500
+# Rows within this many robust standard deviations of the trimmed fit begin as data; the factor makes the scale of the
+# better half that of a Gaussian.
+_NEAR = 2.5
+
+
+@dataclass(frozen=True)
+class RobustResult:
+    """The last Gaussian problem's result, the noise model, and the bound on the log evidence."""
+
+    result: Result
+    noise: RobustNoise
+    bound: float
+
+
+def run_robust(
+    problem: GaussianProblem,
+    kind: type[OutlierMixture] | type[StudentT],
+    solver: Solver,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> RobustResult:
+    """Maximise the bound, from the model of the outlier mixture where the noise is another.
+
+    Parameters
+    ----------
+    problem : GaussianProblem
+        One target; its weights say how often each row counts.
+    kind : type
+        Noise model.
+    solver, settings, rng
+        As in :func:`~sparsebayes.inference.fit.run.run`.
+    """
+    loop, target = _Loop(problem, solver, settings, rng), problem.targets[:, 0]
+    mixture = loop.search(OutlierMixture.begin(target, _good_rows(problem)))
+    if kind is OutlierMixture:
+        return mixture
+    return loop.settle(kind.begin(target, mixture.noise.weights > _DATA), mixture.result)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """Weighing and solving in turn."""
+
+    problem: GaussianProblem
+    solver: Solver
+    settings: Settings
+    rng: np.random.Generator
+
+    def search(self, noise: RobustNoise) -> RobustResult:
+        """Choose functions from nothing, and again whenever the rows have been weighed for those chosen."""
+        found = self.settle(noise, self._chosen(noise))
+        for _ in range(_SEARCHES):
+            chosen = self._chosen(found.noise)
+            if set(chosen.active.indices) == set(found.result.active.indices):
+                break
+            found = self.settle(found.noise, chosen)
+        return found
+
+    def settle(self, noise: RobustNoise, near: Result) -> RobustResult:
+        """Weigh the rows until neither that nor the functions change, each problem solved from the last one's model.
+
+        A noise that the guard has held stays held: released, it would collapse after all.
+        """
+        counts, held = self.problem.weights, near.status is Status.NOISE_HELD
+        settings = replace(self.settings, noise_variance=1.0 / near.active.beta) if held else self.settings
+        result = self._near(noise, Warm.of(near.active), settings)
+        for _ in range(_ROUNDS):
+            noise, warm = self._weigh(noise, result, settings)
+            before, result = set(result.active.indices), self._near(noise, warm, settings)
+            if set(result.active.indices) <= before:
+                break
+        if held:
+            status = Status.NOISE_HELD if result.status.converged else result.status
+            result = replace(result, status=status, certificate=replace(result.certificate, noise_degenerate=True))
+        return RobustResult(result, noise, result.active.objective() + noise.bound(counts))
+
+    def _chosen(self, noise: RobustNoise) -> Result:
+        """The weighted problem solved from nothing."""
+        return run_guarded(self._weighted(noise), self.solver, self.settings, self.rng)
+
+    def _near(self, noise: RobustNoise, warm: Warm, settings: Settings) -> Result:
+        """The weighted problem solved from the model of almost the same problem."""
+        return run(self._weighted(noise), self.solver, replace(settings, warm=warm), self.rng)
+
+    def _weigh(self, noise: RobustNoise, near: Result, settings: Settings) -> tuple[RobustNoise, Warm]:
+        """Weigh the rows for the functions of a model, which alone are in the dictionary here, until that settles."""
+        members, counts = near.active.indices, self.problem.weights
+        design = DenseDesign(self.problem.design.columns(np.array(members, dtype=np.intp)))
+        usable, cost = np.ones(len(members), dtype=np.bool_), self.problem.inclusion_cost
+        small = GaussianProblem(design, self.problem.targets, counts, usable, inclusion_cost=cost)
+        silent = copy.copy(self.solver)
+        silent.callback = None
+        settings = replace(settings, observe=None, keeper=None)
+        active, warm = near.active, Warm(list(range(len(members))), near.active.alpha, near.active.beta)
+        squares = expected_squares(self.problem, near)
+        for _ in range(_ROUNDS):
+            before, updated = noise.weights, noise.updated(squares, 1.0 / active.beta, counts)
+            # Where a fit is exact but for rounding, that rounding looks like outliers: rows too few for the functions
+            # are no data to weigh by, and the weights stay as they were.
+            if updated.n_observations(counts) <= len(members):
+                break
+            noise = updated
+            if np.max(np.abs(noise.weights - before)) < _SETTLED:
+                break
+            weighted = small.weighted(counts * noise.weights, noise.n_observations(counts))
+            result = run(weighted, silent, replace(settings, warm=warm), self.rng)
+            active, warm, squares = result.active, Warm.of(result.active), expected_squares(small, result)
+        return noise, Warm([members[i] for i in warm.indices], warm.alpha, warm.beta)
+
+    def _weighted(self, noise: RobustNoise) -> GaussianProblem:
+        counts = self.problem.weights
+        return self.problem.weighted(counts * noise.weights, noise.n_observations(counts))
+
+
+def expected_squares(problem: GaussianProblem, result: Result) -> Array:
+    """Expected squared residual of every row under the posterior of the weights."""
+    active = result.active
+    values = problem.design.columns(np.array(active.indices, dtype=np.intp))
+    spread = np.maximum(np.einsum("na,na->n", values @ active.covariance, values), 0.0)  # rounding may take it below
+    return (problem.targets[:, 0] - values @ active.mean[:, 0]) ** 2 + spread
+
+
+def _good_rows(problem: GaussianProblem) -> Rows:
+    """Rows that begin as data: those near a trimmed fit where functions are few, else all of them."""
+    n = len(problem.weights)
+    candidates = np.flatnonzero(problem.eligible)
+    if 0 < _ROWS_PER_FUNCTION * len(candidates) <= n:
+        return near_trimmed_fit(problem.design.columns(candidates), problem.targets[:, 0])
+    return np.ones(n, dtype=np.bool_)
+
+
+def near_trimmed_fit(columns: Array, target: Array) -> Rows:
+    """Rows close to the least trimmed squares fit.
+
+    Subsets are drawn from the rows sorted by their targets, so that the result does not depend on the order in which
+    the rows came.
+    """
+    n, p = columns.shape
+    half = (n + p + 1) // 2
+    order = np.lexsort((*columns.T, target))
+    rng = np.random.default_rng(0)
+    fits = [_concentrate(columns, target, order[rng.choice(n, p, replace=False)], half) for _ in range(_SUBSETS)]
+    trimmed, residuals = min(fits, key=lambda fit: fit[0])
+    # Variance of the middle part of a Gaussian, so that the scale is that of all good rows.
+    quantile = norm.ppf(0.5 * (1.0 + half / n))
+    middle = 1.0 - 2.0 * quantile * norm.pdf(quantile) * n / half
+    return residuals <= _NEAR**2 * trimmed / (half * middle)
+
+
+def _concentrate(columns: Array, target: Array, rows: NDArray[np.intp], half: int) -> tuple[float, Array]:
+    """Fit, keep the better half, fit again: the trimmed sum of squares falls until it stands still."""
+    previous = np.inf
+    while True:
+        weights = np.linalg.lstsq(columns[rows], target[rows], rcond=None)[0]
+        residuals = (target - columns @ weights) ** 2
+        rows = np.argpartition(residuals, half - 1)[:half]
+        trimmed = float(np.sum(residuals[rows]))
+        if not trimmed < previous * (1.0 - 1e-12):
+            return trimmed, residuals
+        previous = trimmed

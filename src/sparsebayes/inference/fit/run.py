@@ -1,0 +1,473 @@
+"""The only outer loop: starts, stopping, callbacks, history, status and certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsebayes.inference.fit.certificate import Certificate, certify, really_refused
+from sparsebayes.inference.fit.checkpoint import capture, revive
+from sparsebayes.inference.fit.interrupt import asked_to_stop
+from sparsebayes.inference.fit.settings import Settings
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.laplace import LaplaceActive
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.objective.noise import noise_floor
+from sparsebayes.inference.search.climb import climb
+from sparsebayes.inference.search.restarts import random_model
+from sparsebayes.inference.search.sampled import carried, continued, search_sample
+from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend
+from sparsebayes.inference.search.working import holding, widen, working_problem
+from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
+from sparsebayes.inference.status import Record, Status
+from sparsebayes.threads import one_thread
+
+_CERTIFICATION_ROUNDS = 3
+# What another start has to bring, in nats: of maxima that are as good as each other rounding would choose.
+_HARDLY = 0.1
+# What a kick has to bring for all of them to be tried again, in nats.
+_WORTHWHILE = 1.0
+# Models up to this size cost little to find again by single moves.
+_SMALL_MODEL = 25
+# Share of the rows that functions may use up before a lower noise is looked at twice, and how much more of it than a
+# model that was looked at.
+_UNSUSPICIOUS = 0.1
+LITTLE_MORE = 1.25
+
+
+@dataclass(frozen=True)
+class Result:
+    """The winning start, its posterior recomputed on the data, and the proof of its convergence."""
+
+    active: Active
+    status: Status
+    certificate: Certificate
+    history: list[Record]
+    n_iter: int
+
+
+@dataclass
+class _Start:
+    """One start: its id, state, moves so far and functions; its model, where the state is still to be made of it."""
+
+    number: int
+    state: State
+    n_iter: int = 0
+    members: tuple[int, ...] = ()
+    model: GaussianModel | None = None
+
+
+def _begun(number: int, state: State, n_iter: int = 0) -> _Start:
+    """A start that goes on from a state."""
+    return _Start(number, state, n_iter, _lifted(state.active.problem, state.active.indices))
+
+
+class _Stopped(Exception):
+    """The loop ended before convergence."""
+
+    def __init__(self, status: Status, start: int) -> None:
+        super().__init__(status.value)
+        self.status = status
+        self.start = start
+
+
+def run(
+    problem: GaussianProblem | LaplaceProblem, solver: Solver, settings: Settings, rng: np.random.Generator
+) -> Result:
+    """Maximise the objective, keep the best start, and certify it.
+
+    Parameters
+    ----------
+    problem : GaussianProblem or LaplaceProblem
+        What to solve.
+    solver : Solver
+        The solver.
+    settings : Settings
+        When to stop.
+    rng : Generator
+        Randomness of the solver, if it uses any.
+    """
+    with one_thread(), asked_to_stop() as stop:
+        return _Run(solver, settings, stop).solve(problem, rng)
+
+
+class _Run:
+    """One fit: its starts, its history, and the best model so far."""
+
+    def __init__(self, solver: Solver, settings: Settings, stop: Callable[[], bool]) -> None:
+        self.solver = solver
+        self.settings = settings
+        self.stop = stop
+        self.history: list[Record] = []
+        self.completed = -1
+        self.searching = True
+
+    def solve(self, problem: GaussianProblem | LaplaceProblem, rng: np.random.Generator) -> Result:
+        """Run all starts and certify the best."""
+        active, learn, status = self._begin(problem)
+        self.best = self._first(active, learn, rng)
+        if status is Status.CONVERGED:
+            status = self._search()
+        self.searching = False
+        certificate = self._certify(status)
+        state = self.best.state
+        status = _judge(state, status, certificate, self.solver.ends)
+        return Result(state.active, status, certificate, self.history, self.best.n_iter)
+
+    def _begin(self, problem: GaussianProblem | LaplaceProblem) -> tuple[Active, bool, Status]:
+        """The empty model, whether its noise is to be learned, and whether there is anything to do."""
+        warm, fixed = self.settings.warm, self.settings.noise_variance
+        partial = self.solver.working_sets and not self.settings.whole and (warm is None or warm.partial)
+        small = working_problem(problem, noise_given=fixed is not None) if partial else problem
+        if warm is not None and partial and not isinstance(small, LaplaceProblem):
+            small, indices = holding(small, warm.indices)
+            warm = replace(warm, indices=indices)
+        if isinstance(small, LaplaceProblem):
+            known = LaplaceActive(small) if warm is None else LaplaceActive.from_model(small, warm.indices, warm.alpha)
+            return known, False, Status.CONVERGED
+        scale = small.mean_square
+        if scale == 0.0:
+            return ActiveSet(small, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
+        if warm is not None:
+            beta = warm.beta if fixed is None else 1.0 / fixed
+            return ActiveSet.from_model(small, warm.indices, warm.alpha, beta), fixed is None, Status.CONVERGED
+        return ActiveSet(small, 1.0 / (fixed or FIRST_NOISE * scale)), fixed is None, Status.CONVERGED
+
+    def _first(self, empty: Active, learn: bool, rng: np.random.Generator) -> _Start:
+        """The first start: from nothing, or from where an earlier search was."""
+        saved = None if self.settings.keeper is None else self.settings.keeper.restore()
+        if saved is None:
+            return _begun(0, self.solver.init(empty, learn, rng))
+        self.history, self.completed = saved.records, saved.completed
+        return _begun(saved.start, revive(saved, self.solver, empty, rng), saved.n_iter)
+
+    # -- starts --------------------------------------------------------------------------------------------
+
+    def _search(self) -> Status:
+        try:
+            in_batches = self._in_batches()
+            if in_batches:
+                self._follow(self._plan(), 0)
+            self._climb(self.best)
+            if in_batches:
+                self._kick_again()
+                self._single_moves()
+            self._keep()
+            self._restarts()
+        except _Stopped as stop:
+            self._keep()
+            exhausted = stop.status is Status.MAX_ITER and stop.start != self.best.number
+            return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
+        return Status.CONVERGED
+
+    def _in_batches(self) -> bool:
+        """Whether the search begins with the loop in batches, from several places."""
+        active = self.best.state.active
+        fresh = self.settings.warm is None and isinstance(active.problem, GaussianProblem)
+        return fresh and self.solver.in_batches and active.problem.mean_square > 0.0
+
+    def _plan(self) -> Plan:
+        """Where the search begins."""
+        state = self.best.state
+        return Plan.named(self.solver.effort, state.active.problem.n_functions, learn_noise=state.learn_noise)
+
+    def _kick_again(self) -> None:
+        """Kick the best model in a working set that has taken in more functions since, as long as that gains."""
+        kicks, gained = Plan((), self._plan().kicks), np.inf
+        while self.best.state.active.problem.parent is not None and gained > _WORTHWHILE:
+            before = self.best.state.objective
+            self._follow(kicks, self.completed + 1)
+            self._climb(self.best)
+            gained = self.best.state.objective - before
+
+    def _follow(self, plan: Plan, number: int) -> None:
+        """Climb from every place of a plan whose first start has this number, and go on from the best."""
+        state, offset = self.best.state, number
+        data, learn, batch = Gram(state.active.problem), state.learn_noise, self.solver.batch
+        fixed = None if learn else state.active.beta
+        begun = GaussianModel.weighing(data, state.active.indices, state.active.alpha, state.active.beta, learn)
+        tol = max(COARSE, self.settings.tol)
+        if data.problem.sample is not None:
+            begun = begun if begun.size else self._from_sample(data, plan, tol, fixed, batch)
+            plan = continued(plan)
+        best, acquitted, leader = begun, begun.used, self.best.number
+        while (policy := plan.policy((number := self.completed + 1) - offset, leader - offset)) is not None:
+            first = self.completed < 0
+            policy = Begun(best) if first and best.size else policy
+            trial = self.best if first else _Start(number, state)
+            accepted = self._noting(trial)
+            model = ascend(policy, data, None if first else best, tol, fixed=fixed, batch=batch, accepted=accepted)
+            gain = np.inf if first else model.objective - best.objective
+            if first or (gain > max(_HARDLY, self.settings.tol) and self._trusted(model, best, acquitted)):
+                best, self.best = model, replace(trial, model=model)
+                acquitted = self._acquit(model) if first else max(acquitted, model.used)
+                leader = number if gain > _WORTHWHILE else leader
+            self._complete(number)
+        if best is not begun:
+            final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
+            self.best = self._exact(replace(self.best, model=final))
+
+    def _from_sample(self, data: Gram, plan: Plan, tol: float, fixed: float | None, batch: int) -> GaussianModel:
+        """What a search on a part of the rows finds, settled on all of them; its moves are shown, and not kept."""
+        if data.problem.sample is None:
+            raise TypeError("the problem has no part of its rows")
+        latest: GaussianModel | None = None
+
+        def show(before: GaussianModel, after: GaussianModel) -> None:
+            nonlocal latest
+            latest = after
+            if self.settings.observe is not None:
+                self.settings.observe(self._summary(-1, before, after))
+            if self.stop():
+                raise _Stopped(Status.INTERRUPTED, self.best.number)
+
+        part = Gram(data.problem.sample)
+        try:
+            found = carried(search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=show), data, tol)
+        except _Stopped:
+            if latest is not None:
+                self.best = self._exact(replace(self.best, model=carried(latest, data, tol)))
+            raise
+        if found.size:
+            self._noting(self.best)(GaussianModel.empty(data, found.beta, found.learn_noise), found)
+        return found
+
+    def _single_moves(self) -> None:
+        """The paper's single moves from nothing, on the exact active set, where that costs little.
+
+        Batches leave out functions that inner products cannot tell apart; nearly dependent ones, such as splines, are
+        told apart here.
+        """
+        state = self.best.state
+        problem, learn = state.active.problem, state.learn_noise
+        if self.solver.effort == "fast" or state.active.size > _SMALL_MODEL or problem.parent is not None:
+            return
+        beta = 1.0 / (FIRST_NOISE * problem.mean_square) if learn else state.active.beta
+        number = 1 + max((record.start for record in self.history), default=0)
+        trial = _Start(number, self.solver.init(ActiveSet(problem, beta), learn, state.rng))
+        self._climb(trial)
+        if trial.state.objective > state.objective + self.settings.tol:
+            self.best = trial
+
+    def _acquit(self, model: GaussianModel) -> float:
+        """Share of the rows that the first start uses up; the search ends there where that is in doubt."""
+        if model.learn_noise and self.settings.doubts is not None and self.settings.doubts(model):
+            self.best = self._exact(self.best)
+            raise _Stopped(Status.NOISE_UNDETERMINED, self.best.number)
+        return model.used
+
+    def _trusted(self, model: GaussianModel, best: GaussianModel, acquitted: float) -> bool:
+        """Whether a start that ended higher did so for a good reason: few functions, or left-out rows agree."""
+        paid = model.data.problem.inclusion_cost > 0.0
+        if paid or not model.learn_noise or model.used <= max(_UNSUSPICIOUS, LITTLE_MORE * acquitted):
+            return True
+        folds = self.settings.folds
+        return folds is not None and folds.prefer(model.beta, best.beta, model.size)
+
+    def _exact(self, start: _Start) -> _Start:
+        """The start with its model as an exact active set."""
+        model, learn = start.model, start.state.learn_noise
+        if model is None:
+            return start
+        problem, rng = model.data.problem, start.state.rng
+        active = (
+            ActiveSet.from_model(problem, model.indices, model.alpha, model.beta)
+            if model.size
+            else ActiveSet(problem, model.beta)
+        )
+        return _begun(start.number, self.solver.init(active, learn, rng), start.n_iter)
+
+    def _noting(self, start: _Start) -> Callable[[GaussianModel, GaussianModel], None]:
+        """What is done after every move of a start."""
+
+        def note(before: GaussianModel, after: GaussianModel) -> None:
+            record = self._summary(start.number, before, after)
+            start.n_iter += record.n_moves
+            try:
+                self._note(record, lambda: after, start.n_iter)
+            except _Stopped:
+                if start.number == self.best.number:
+                    self.best = replace(start, model=after)
+                self.best = self._exact(self.best)
+                raise
+
+        return note
+
+    @staticmethod
+    def _summary(start: int, before: GaussianModel, after: GaussianModel) -> Record:
+        """Record of a move of the loop in batches."""
+        added = _lifted(after.problem, set(after.indices) - set(before.indices))
+        removed = _lifted(after.problem, set(before.indices) - set(after.indices))
+        return Record(
+            start=start,
+            move="add" if added else "sweep",
+            function=added[0] if len(added) == 1 else -1,
+            n_moves=len(added) + len(removed) or after.size,
+            evidence=after.evidence(),
+            objective=after.objective,
+            n_active=after.size,
+            noise_variance=1.0 / after.beta,
+            added=added,
+            removed=removed,
+        )
+
+    def _restarts(self) -> None:
+        """Begin from random models; where noise is learned, at the noise of the best one."""
+        if self.settings.restarts == 0 or self.settings.chance is None or self.settings.warm is not None:
+            return
+        first = 1 + max((record.start for record in self.history), default=0)
+        for number in range(first, first + self.settings.restarts):
+            state = self.best.state
+            model = random_model(state.active, self.settings.chance)
+            trial = _begun(number, self.solver.init(model, state.learn_noise, state.rng), model.size)
+            self._climb(trial)
+            if trial.state.objective > self.best.state.objective:
+                self.best = trial
+
+    def _complete(self, number: int) -> None:
+        """Note that a start has ended by itself."""
+        self.completed = max(self.completed, number)
+        self._keep()
+
+    def _keep(self) -> None:
+        """Keep the best model so far, with the records of starts that will not be made again."""
+        if self.settings.keeper is not None and self.searching:
+            best = self.best = self._exact(self.best)
+            made = [r for r in self.history if r.start <= max(0, self.completed) or r.start == best.number]
+            self.settings.keeper.keep(capture(best.state, best.number, best.n_iter, self.completed, made))
+
+    def _certify(self, status: Status) -> Certificate:
+        """Certify on the data; where rounding had hidden a move, make it and certify again."""
+        certificate = self._recompute(searched=status is Status.CONVERGED)
+        if self.solver.ends is not Status.STALLED:  # the search was for something else than the evidence
+            return certificate
+        for _ in range(_CERTIFICATION_ROUNDS):
+            if certificate.converged or status is not Status.CONVERGED:
+                break
+            if not self.best.state.active.approximate:
+                self.best.state.refused.clear()
+            try:
+                self._climb(self.best)
+            except _Stopped:
+                break
+            certificate = self._recompute(searched=True)
+        return certificate
+
+    def _recompute(self, *, searched: bool) -> Certificate:
+        """Compute the best model anew from the data, and what was refused, unless the search was broken off."""
+        state = self.best.state
+        refused = state.active.problem.whole(sorted(state.refused))[1] if state.active.approximate and searched else []
+        state.active = self.solver.model(state)
+        state.evidence = state.active.evidence()
+        if state.active.approximate:
+            state.refused = really_refused(state.active, refused, self.settings.tol)
+        return certify(
+            state.active,
+            learn_noise=state.learn_noise,
+            tol=self.settings.tol,
+            start=self.best.number,
+            refused=frozenset(state.refused if state.active.approximate else ()),
+            hyperpriors=self.solver.hyperpriors,
+        )
+
+    # -- the loop ------------------------------------------------------------------------------------------
+
+    def _climb(self, start: _Start) -> None:
+        """Step until no move gains ``tol``."""
+        state = start.state
+        rounds = self.solver.rounds if self.settings.grow is not None else 0
+        while True:
+            if self.stop():
+                raise _Stopped(Status.INTERRUPTED, start.number)
+            info = self.solver.step(state, self.settings.tol)
+            if info is None:
+                if self._widen(state):
+                    continue
+                info = self.solver.escape(state, self.settings.tol) if self.settings.warm is None else None
+            if info is None and rounds > 0:
+                rounds -= 1
+                self._grow(state)
+                continue
+            if info is None:
+                return
+            if info.move == REFUSED:
+                continue
+            start.n_iter += info.n_moves
+            self._record(start, info)
+
+    def _widen(self, state: State) -> bool:
+        """Take more functions into the working set, where there is one and some outside it gain.
+
+        Where none does for the first time, and gains are only predicted, the search goes on with trials in earnest.
+        """
+        if state.widest:
+            return False
+        tol, partial = self.settings.tol, state.active.problem.parent is not None
+        outside = widen(state.active, tol)
+        if outside > 0.0:
+            state.refused.clear()
+            state.stale.clear()
+            state.swept = False
+        state.widest = outside == 0.0 and state.active.approximate and partial
+        return outside > 0.0 or state.widest
+
+    def _grow(self, state: State) -> None:
+        """Add generated functions to the dictionary."""
+        if self.settings.grow is not None:
+            state.gaussian.extend(self.settings.grow(state.active.indices, state.rng))
+
+    def _record(self, start: _Start, info: Info) -> None:
+        state = start.state
+        members = _lifted(state.active.problem, state.active.indices)
+        record = Record(
+            start=start.number,
+            move=info.move,
+            function=_lifted(state.active.problem, [info.function])[0] if info.function >= 0 else -1,
+            n_moves=info.n_moves,
+            evidence=state.evidence,
+            objective=state.objective + self.solver.hyperpriors.log_prior(state.active, noise=state.learn_noise),
+            n_active=state.n_active,
+            noise_variance=state.noise_variance,
+            added=tuple(i for i in members if i not in start.members),
+            removed=tuple(i for i in start.members if i not in members),
+        )
+        start.members = members
+        self._note(record, lambda: self.solver.shown(state), start.n_iter)
+
+    def _note(self, record: Record, model: Callable[[], Active | GaussianModel], n_iter: int) -> None:
+        """Keep a record, show it to whoever asked, and stop where it is time; the model is made for a callback only."""
+        self.history.append(record)
+        if self.settings.observe is not None:
+            self.settings.observe(record)
+        if self.stop() or (self.solver.callback is not None and self.solver.callback(record, model())):
+            raise _Stopped(Status.INTERRUPTED, record.start)
+        if self.settings.keeper is not None and self.settings.keeper.due():
+            self._keep()
+        if n_iter >= self.settings.max_iter:
+            raise _Stopped(Status.MAX_ITER, record.start)
+
+
+def _lifted(problem: GaussianProblem | LaplaceProblem, functions: Iterable[int]) -> tuple[int, ...]:
+    """Numbers of functions in the whole dictionary, sorted."""
+    indices = sorted(functions)
+    while problem.parent is not None:
+        indices, problem = problem.lift(indices), problem.parent
+    return tuple(sorted(indices))
+
+
+def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:
+    """Status of a search that ended by itself: convergence is claimed only where the certificate proves it."""
+    if status is not Status.CONVERGED:
+        return status
+    if not certificate.converged:
+        return ends
+    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.active):
+        return Status.NOISE_FLOOR
+    if certificate.noise_degenerate:
+        return Status.NOISE_UNDETERMINED
+    return status if state.active.size else Status.EMPTY

@@ -1,0 +1,242 @@
+r"""Noise that depends on the inputs: its logarithm is itself a sparse Bayesian model on the same dictionary.
+
+.. math:: t_n \sim \mathcal N(\phi_n^\top\mathbf w,\ \sigma_n^2), \qquad
+          \log\sigma_n^2 = o + \phi_n^\top\mathbf v, \qquad v_m \sim \mathcal N(0, \alpha_m'^{-1}) .
+
+With a Gaussian :math:`q(\mathbf w)=\mathcal N(\boldsymbol\mu,\boldsymbol\Sigma)` beside the weights
+:math:`\mathbf v` at their mode, the bound on the evidence is
+
+.. math:: \mathcal F = E_q\left[\log p(\mathbf t|\mathbf w,\mathbf v)\right]
+          - \mathrm{KL}\left(q(\mathbf w)\|p(\mathbf w)\right)
+          - \tfrac12\mathbf v^\top\mathbf A'\mathbf v + \tfrac12\log|\mathbf A'| + \tfrac12\log|\boldsymbol\Sigma'| ,
+
+and each half of it is a problem that is known already:
+
+* *given* :math:`\mathbf v` the first two terms are largest at the posterior, where they are the evidence of a Gaussian
+  problem whose row n has the noise :math:`\sigma_n^2`.  It is :math:`\sigma^2/\rho_n` with precisions
+  :math:`\rho_n=e^{-\phi_n^\top\mathbf v}` over their geometric mean: then
+  :math:`\prod_n\rho_n=1`, and the evidence is that of row weights :math:`\rho_n` which still stand for N observations.
+  (A weight of k *copies* would count k times in N; a precision does not.)  Its :math:`\sigma^2` is what sets :math:`o`;
+* *given* :math:`q` the first term is the log density of errors with squares
+  :math:`(t_n-\phi_n^\top\boldsymbol\mu)^2+\phi_n^\top\boldsymbol\Sigma\phi_n`, which are Gamma distributed
+  (``likelihood/squares.py``), and the rest is Laplace's evidence of that problem.
+
+A function of the noise has to bring what one of the conservative rule does (``support.py``): among as many functions as
+rows there is always one along which squared residuals happen to grow.  The noise stays constant unless
+:math:`\mathcal F` with these costs is larger than the evidence with constant noise.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsebayes.inference.fit.guard import run_guarded
+from sparsebayes.inference.fit.robust import expected_squares
+from sparsebayes.inference.fit.run import Result, run
+from sparsebayes.inference.fit.settings import Settings, Warm
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.objective.support import SupportRule
+from sparsebayes.inference.solvers.solver import Solver
+from sparsebayes.inference.status import Status
+from sparsebayes.likelihood import SquaredErrors
+
+# Noise of the means whose residuals the searches begin with, in that of constant noise: where a part of the rows has
+# little noise, constant noise may have explained away there what only a lower one resolves.
+_STARTS = (1.0, 0.1)
+# Moves of the search at low noise, in functions at constant noise and besides, and what it settles for in nats: it
+# would take in functions until nearly all rows are used up.
+_MORE, _SPARE, _ROUGHLY = 2, 20, 0.1
+# Rounds in which both halves are searched from nothing, and all rounds; each of the others begins from the last.
+_SEARCHES = 2
+_ROUNDS = 20
+# How often the offset follows the functions before the mean does.
+_LEVELS = 5
+# Rounds end when the bound rises by less, in nats.
+_SETTLED = 1e-2
+
+
+@dataclass(frozen=True)
+class LogVariance:
+    r"""The log variance of the noise: :math:`o+\phi^\top\mathbf v`, in the order of ``active``.
+
+    Attributes
+    ----------
+    active : Active
+        Functions of the log variance, their precisions and the posterior of their weights.
+    offset : float
+        Log variance where all of these functions are zero, :math:`o`.
+    precisions, counts : ndarray of shape (N,)
+        Relative precisions of the training rows, whose geometric mean is one, and how often each row is there.
+    """
+
+    active: Active
+    offset: float
+    precisions: Array
+    counts: Array
+
+
+@dataclass(frozen=True)
+class VaryingResult:
+    """The mean's result, the bound with the log prior of both supports, and the noise; None where it is constant."""
+
+    result: Result
+    bound: float
+    noise: LogVariance | None = None
+
+    @property
+    def log_prior(self) -> float:
+        """The part of the bound that is the log prior of the noise's support, and no evidence."""
+        return 0.0 if self.noise is None else self.noise.active.log_prior()
+
+
+def run_varying(
+    problem: GaussianProblem, solver: Solver, settings: Settings, rng: np.random.Generator
+) -> VaryingResult:
+    """Maximise the bound over the mean and the noise, and keep constant noise where its evidence is as high.
+
+    Parameters
+    ----------
+    problem : GaussianProblem
+        One target; its weights say how often each row counts.
+    solver, settings, rng
+        As in :func:`~sparsebayes.inference.fit.run.run`.
+    """
+    loop = _Loop(problem, solver, settings, rng)
+    constant = run_guarded(problem, solver, settings, rng)
+    best = VaryingResult(constant, constant.active.objective())
+    if not _trusted(constant):
+        return best
+    for fraction in _STARTS:
+        found = loop.settle(constant if fraction == 1.0 else loop.held(constant, fraction))
+        best = found if found is not None and found.bound > best.bound else best
+    return best
+
+
+def _trusted(mean: Result) -> bool:
+    """Whether residuals are those of a finished search with noise that the data determine."""
+    return mean.status in (Status.CONVERGED, Status.EMPTY, Status.STALLED)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """The two halves in turn."""
+
+    problem: GaussianProblem
+    solver: Solver
+    settings: Settings
+    rng: np.random.Generator
+
+    def held(self, constant: Result, fraction: float) -> Result:
+        """The mean for a part of the constant noise, roughly: it only has to show where the noise is low."""
+        solver, limit = self._silent(), _MORE * constant.active.size + _SPARE
+        solver.effort = "fast"
+        settings = replace(
+            self.settings,
+            tol=max(self.settings.tol, _ROUGHLY),
+            max_iter=min(self.settings.max_iter, limit),
+            noise_variance=fraction / constant.active.beta,
+            observe=None,
+            keeper=None,
+        )
+        return run(self.problem, solver, settings, self.rng)
+
+    def settle(self, mean: Result) -> VaryingResult | None:
+        """Go from a mean to the noise and back until the bound stands still; None where the noise is constant."""
+        best, noise = None, None
+        for number in range(_ROUNDS):
+            fresh = number < _SEARCHES
+            noise = self.noise(mean, noise, fresh=fresh)
+            if not noise.active.size:
+                break
+            found = self.mean(noise, None if fresh else mean)
+            if not _trusted(found.result):
+                break
+            gain = np.inf if best is None else found.bound - best.bound
+            mean, noise, best = found.result, found.noise, found if gain > 0.0 else best
+            if gain < _SETTLED and not fresh:
+                break
+        return best
+
+    def _silent(self) -> Solver:
+        """The solver without the callback, which is shown models of the mean only."""
+        solver = copy.copy(self.solver)
+        solver.callback = None
+        return solver
+
+    def noise(self, mean: Result, near: LogVariance | None, *, fresh: bool) -> LogVariance:
+        """The log variance for the residuals of a mean: the best from nothing, where it is fresh, and from another one.
+
+        Where a function takes away from the noise in one place the offset has to rise, and then others may pay.
+        """
+        squares, counts = expected_squares(self.problem, mean), self.problem.weights
+        level = float(np.log(np.average(squares, weights=counts)))
+        found = [] if near is None else [self._searched(squares, near.offset, near.active)]
+        found += [self._searched(squares, level, None)] if fresh or near is None else []
+        best = max(found, key=lambda noise: noise.active.objective())
+        for _ in range(_LEVELS if best.active.size else 0):
+            likelihood = best.active.problem.likelihood
+            off = np.average(likelihood.ratio(_outputs(best.active)[:, None]), weights=counts)
+            other = self._searched(squares, best.offset + float(np.log(off)), best.active)
+            gain = other.active.objective() - best.active.objective()
+            best = other if gain > 0.0 else best
+            if gain < _SETTLED:
+                break
+        return best
+
+    def _searched(self, squares: Array, offset: float, near: Active | None) -> LogVariance:
+        """The log variance with this offset, searched from nothing or from another one."""
+        problem, counts = self.problem, self.problem.weights
+        candidates = problem.eligible.copy()
+        if problem.bias is not None:
+            candidates[problem.bias] = False  # the offset is as free as a constant noise is
+        posed = LaplaceProblem(
+            problem.design,
+            SquaredErrors(squares, counts, offset),
+            candidates,
+            None,
+            problem.stand_in,
+            SupportRule.named("conservative", int(np.sum(candidates))).cost,
+            places=problem.places,
+        )
+        warm = None if near is None else Warm.of(near)
+        settings = replace(self.settings, noise_variance=None, observe=None, keeper=None, warm=warm)
+        active = run(posed, self._silent(), settings, self.rng).active
+        outputs = _outputs(active)
+        return LogVariance(active, offset, np.exp(np.average(outputs, weights=counts) - outputs), counts)
+
+    def mean(self, noise: LogVariance, near: Result | None) -> VaryingResult:
+        """The mean for a noise, searched from nothing or from another one."""
+        counts = self.problem.weights
+        posed = self.problem.precise(noise.precisions)
+        if near is None:
+            result = run_guarded(posed, self.solver, replace(self.settings, keeper=None), self.rng)
+        else:
+            settings = replace(self.settings, keeper=None, warm=Warm.of(near.active))
+            result = _after(near, run(posed, self.solver, settings, self.rng))
+        outputs = _outputs(noise.active)
+        offset = -float(np.log(result.active.beta)) - float(np.average(outputs, weights=counts))
+        likelihood = noise.active.problem.likelihood
+        paid = noise.active.objective() - likelihood.log_likelihood(outputs[:, None])
+        return VaryingResult(result, result.active.objective() + paid, replace(noise, offset=offset))
+
+
+def _after(before: Result, result: Result) -> Result:
+    """A result with the moves that led to where it began; its own are those of a further start."""
+    after = 1 + max((record.start for record in before.history), default=-1)
+    return replace(
+        result,
+        certificate=replace(result.certificate, start=after + result.certificate.start),
+        history=before.history + [replace(record, start=after + record.start) for record in result.history],
+        n_iter=before.n_iter + result.n_iter,
+    )
+
+
+def _outputs(active: Active) -> Array:
+    """The functions' part of the log variance on the training rows."""
+    return active.problem.design.columns(np.array(active.indices, dtype=np.intp)) @ active.mean

@@ -1,0 +1,198 @@
+r"""Two classes by the bound of Jaakkola & Jordan: a Gaussian problem for every setting of its parameters.
+
+For every :math:`\xi_n`, with :math:`\lambda(\xi) = \tanh(\xi/2)/(4\xi)`,
+
+.. math::
+
+    \log p(t_n|y_n) \ge (t_n-\tfrac12)y_n - \lambda(\xi_n)(y_n^2-\xi_n^2) + \log\sigma(\xi_n) - \tfrac12\xi_n ,
+
+with equality at :math:`y_n=\pm\xi_n`.  The right side is quadratic: a weighted Gaussian problem with
+:math:`\mathbf B=2\lambda` and :math:`\mathbf h = t-\tfrac12`, whose evidence is a lower bound on the evidence.  It is
+largest at :math:`\xi_n^2 = \langle y_n^2\rangle`, and a move that raises it at fixed :math:`\xi` raises it further when
+:math:`\xi` follows: no gain that is predicted here can fail.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.dual import DualActive
+from sparsebayes.inference.models.evidence import Array, Statistics
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.jaakkola import bound_curvature
+from sparsebayes.inference.models.linalg import cholesky, inverse_upper
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.likelihood import Bernoulli
+
+# The parameters of the bound follow a single move until they change by less than this, relatively.
+_SETTLED = 1e-8
+_ROUNDS = 500
+# Up to so many functions they follow a joint sweep as far, too.
+_FEW = 100
+
+
+class BoundActive(Active):
+    """Functions of a two-class problem and their Gaussian posterior under the bound.
+
+    Attributes
+    ----------
+    xi : ndarray of shape (N,)
+        Parameters of the bound.
+    mean, covariance : ndarray of shape (a,), (a, a)
+        Posterior of the weights.
+    """
+
+    problem: LaplaceProblem
+
+    def __init__(self, problem: LaplaceProblem, indices: list[int], alpha: Array, xi: Array) -> None:
+        self.problem = problem
+        self.beta = 1.0
+        self._build(indices, alpha, xi)
+
+    @property
+    def _likelihood(self) -> Bernoulli:
+        likelihood = self.problem.likelihood
+        if not isinstance(likelihood, Bernoulli):
+            raise TypeError("the bound of Jaakkola and Jordan is for the logistic of two classes")
+        return likelihood
+
+    def _build(self, indices: list[int], alpha: Array, xi: Array) -> None:
+        """Everything at these parameters of the bound."""
+        likelihood, curvature = self._likelihood, bound_curvature(xi)
+        gaussian = GaussianProblem(
+            self.problem.design,
+            ((likelihood.targets - 0.5) / curvature)[:, None],
+            likelihood.weights * curvature,
+            self.problem.candidates,
+            self.problem.bias,
+        )
+        wide = 2 * len(indices) > len(xi)
+        make = DualActive if wide else ActiveSet.from_model
+        self._adopt(make(gaussian, indices, alpha, 1.0), xi)
+
+    def _adopt(self, inner: ActiveSet | DualActive, xi: Array) -> None:
+        self._inner, self.xi = inner, xi
+        self.indices, self.alpha, self.mean = inner.indices, inner.alpha, inner.mean[:, 0]
+
+    @property
+    def covariance(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Posterior covariance of the weights."""
+        return self._inner.covariance
+
+    @property
+    def variance(self) -> Array:
+        """Posterior variances of the weights."""
+        return self._inner.variance
+
+    @property
+    def well_determined(self) -> Array:
+        r""":math:`\gamma_m`."""
+        return self._inner.well_determined
+
+    def evidence(self) -> float:
+        """Lower bound on the log evidence."""
+        likelihood, xi = self._likelihood, self.xi
+        curvature = bound_curvature(xi)
+        # What the Gaussian density of the inner problem has and the bound has not.
+        inner = self._inner.problem
+        square = 0.5 * float(np.sum(inner.target**2)) + 0.5 * inner.n_effective * float(np.log(2.0 * np.pi))
+        constant = -np.logaddexp(0.0, -xi) - 0.5 * xi + 0.5 * curvature * xi**2
+        return self._inner.evidence() + square + float(likelihood.weights @ constant)
+
+    def statistics(self) -> Statistics:
+        """Statistics of all functions at the present parameters of the bound."""
+        return self._inner.statistics()
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """``s`` and ``q²`` of the functions in the model."""
+        return self._inner.leave_one_out()
+
+    def condition_number(self) -> float:
+        """Of the posterior precision scaled to unit diagonal."""
+        return self._inner.condition_number()
+
+    # -- moves -----------------------------------------------------------------------------------------------
+
+    def moved(self, alpha: Array, beta: float) -> Self:
+        r"""A copy at other precisions, with :math:`\xi_n^2=\langle y_n^2\rangle` of the present posterior.
+
+        Where functions are few, of the new one: that takes rounds of its own.
+        """
+        other = self.copy()
+        columns = self.problem.design.columns(np.array(self.indices, dtype=np.intp))
+        xi = _second_moment(columns, self.mean, self.covariance)
+        if self.size <= _FEW:
+            xi = _tighten(columns, alpha, xi, self._likelihood)
+        other._build(self.indices, alpha, xi)
+        return other
+
+    def restricted(self, stays: NDArray[np.bool_]) -> Self:
+        """A copy with some of its functions only."""
+        other = self.copy()
+        other._adopt(self._inner.restricted(stays), self.xi)
+        return other
+
+    def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
+        """Add function i with this precision."""
+        inner = self._inner.copy()
+        return inner.add(i, alpha) and self._follow(inner)
+
+    def reestimate(self, j: int, alpha: float) -> bool:
+        """Give the j-th function this precision."""
+        inner = self._inner.copy()
+        return inner.reestimate(j, alpha) and self._follow(inner)
+
+    def delete(self, j: int) -> bool:
+        """Take the j-th function out."""
+        inner = self._inner.copy()
+        return inner.delete(j) and self._follow(inner)
+
+    def _follow(self, inner: Active) -> bool:
+        """Bring the parameters of the bound after a move to their best values."""
+        columns = self.problem.design.columns(np.array(inner.indices, dtype=np.intp))
+        self._build(inner.indices, inner.alpha, _tighten(columns, inner.alpha, self.xi, self._likelihood))
+        return True
+
+    def sweep(self, tol: float) -> int:
+        """None: joint updates are the business of the solver."""
+        return 0
+
+    def maintain(self) -> None:
+        """Nothing drifts: every move is computed from the data."""
+
+    def recompute(self) -> BoundActive:
+        """The same functions from the data, at the best parameters of the bound."""
+        twin = self.copy()
+        twin._follow(self._inner)
+        return twin
+
+    def copy(self) -> Self:
+        """Independent copy; nothing inside is changed in place."""
+        return copy.copy(self)
+
+
+def _second_moment(columns: Array, mean: Array, covariance: Array) -> Array:
+    r""":math:`\sqrt{\langle y_n^2\rangle}`."""
+    spread = np.einsum("na,na->n", columns @ covariance, columns)
+    return np.sqrt(np.maximum(spread, 0.0) + (columns @ mean) ** 2)
+
+
+def _tighten(columns: Array, alpha: Array, xi: Array, likelihood: Bernoulli) -> Array:
+    r"""Best :math:`\xi` for given precisions, by iterating :math:`\xi_n^2=\langle y_n^2\rangle`."""
+    if columns.shape[1] == 0:
+        return np.zeros_like(xi)
+    linear = columns.T @ (likelihood.weights * (likelihood.targets - 0.5))
+    for _ in range(_ROUNDS):
+        weights = likelihood.weights * bound_curvature(xi)
+        root = inverse_upper(cholesky(columns.T @ (weights[:, None] * columns) + np.diag(alpha)))
+        covariance = root @ root.T
+        before, xi = xi, _second_moment(columns, covariance @ linear, covariance)
+        if np.all(np.abs(xi - before) <= _SETTLED * (1.0 + xi)):
+            break
+    return xi

@@ -1,0 +1,134 @@
+r"""The objective of every solver, written once.
+
+Everything that is maximised, compared or reported in this library is
+
+.. math::
+
+    \mathcal{L} = \log p(\mathbf t \mid \boldsymbol\mu) - \tfrac12 \boldsymbol\mu^\top \mathbf A \boldsymbol\mu
+                  + \tfrac12 \log|\mathbf A| + \tfrac12 \log|\boldsymbol\Sigma| ,
+
+which is exact for a Gaussian likelihood (it equals eq. 7 of Tipping & Faul 2003) and Laplace's approximation
+otherwise.  The dependence on a single :math:`\alpha` is :math:`\ell(\alpha)` of eq. 18; its maximum is eq. 20-21.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.typing import Array
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What decides about every function.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (M,)
+        Present precisions, infinite outside the model.
+    s, q2 : ndarray of shape (M,)
+        Sparsity, and squared quality (mean over the targets), each function left out of the model itself (T&F eq. 23).
+    movable : ndarray of bool, shape (M,)
+        Functions in the model, and candidates that may enter and whose ``s`` is above rounding.
+    """
+
+    alpha: Array
+    s: Array
+    q2: Array
+    movable: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What adding each function alone would gain (zero where it may not enter), and with which precision."""
+
+    gain: Array
+    alpha: Array
+
+
+def log_evidence(
+    log_likelihood: float, mean: Array, alpha: Array, log_det_precision: float, n_targets: int = 1
+) -> float:
+    r"""Log marginal likelihood from the posterior of the active set.
+
+    Parameters
+    ----------
+    log_likelihood : float
+        :math:`\log p(\mathbf t \mid \boldsymbol\mu)`, summed over the targets.
+    mean : ndarray of shape (a,) or (a, T)
+        Posterior mean (or mode) of the weights.
+    alpha : ndarray of shape (a,)
+        Prior precisions.
+    log_det_precision : float
+        :math:`\log|\boldsymbol\Sigma^{-1}|` of one target's posterior.
+    n_targets : int
+        Number of targets that share the same prior precisions.
+    """
+    penalty = float((alpha @ (mean * mean)).sum())
+    occam = float(np.log(alpha).sum()) - log_det_precision
+    return log_likelihood - 0.5 * penalty + 0.5 * n_targets * occam
+
+
+def contribution(alpha: Array, s: Array, q2: Array) -> Array:
+    r"""Evidence :math:`\ell(\alpha)` that a function brings over leaving it out (T&F eq. 18).
+
+    ``alpha = inf`` gives zero.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = 0.5 * (q2 / (alpha + s) - np.log1p(s / alpha))
+    return np.where(np.isfinite(alpha), value, 0.0)
+
+
+def best_alpha(s: Array, q2: Array) -> Array:
+    r"""Maximiser of :math:`\ell(\alpha)`: :math:`s^2/(q^2-s)`, or infinity (T&F eqs 20-21)."""
+    theta = q2 - s
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(theta > 0.0, s * (s / theta), np.inf)
+
+
+def best_moves(alpha: Array, s: Array, q2: Array, n_targets: int, cost: float = 0.0) -> tuple[Array, Array]:
+    """Best precisions, and what each alone would gain from the present ones, a function in the model costing ``cost``.
+
+    A function that brings less than it costs is best left out.
+    """
+    # Nothing becomes of a function that is out and has no reason to enter, which are nearly all of a large dictionary.
+    moving = np.flatnonzero((q2 > s) | np.isfinite(alpha))
+    best, gain = np.full(len(alpha), np.inf), np.zeros(len(alpha))
+    best[moving], gain[moving] = _moves(alpha[moving], s[moving], q2[moving], n_targets, cost)
+    return best, gain
+
+
+def _moves(alpha: Array, s: Array, q2: Array, n_targets: int, cost: float) -> tuple[Array, Array]:
+    def worth(alpha: Array) -> Array:
+        return n_targets * contribution(alpha, s, q2) - np.where(np.isfinite(alpha), cost, 0.0)
+
+    best = best_alpha(s, q2)
+    # A precision below the range of numbers is none that could be moved to.
+    best = np.where(best > 0.0, best, alpha)
+    if cost > 0.0:
+        best = np.where(worth(best) > 0.0, best, np.inf)
+    return best, worth(best) - worth(alpha)
+
+
+def leave_one_out(alpha: Array, variance: Array, mean: Array, S: Array, Q: Array) -> tuple[Array, Array]:
+    r"""``s`` and ``q`` of functions in the model, each with itself left out (T&F eq. 23).
+
+    :math:`s = \gamma/\Sigma_{jj}` and :math:`q = \mu_j/\Sigma_{jj}` with :math:`\gamma = 1-\alpha_j\Sigma_{jj}`; where
+    :math:`\gamma` is small that difference has lost its digits, and S and Q from the data side are used instead.
+
+    Parameters
+    ----------
+    alpha, variance, S : ndarray of shape (a,)
+        Precisions, posterior variances and sparsities.
+    mean, Q : ndarray of shape (a, T)
+        Posterior means and qualities.
+    """
+    gamma = 1.0 - alpha * variance
+    sharp = gamma > 0.5
+    S = np.where(sharp, 0.0, np.maximum(S, 0.0))
+    shrink = np.maximum(1.0 - S / alpha, 0.25)  # S/α = γ ≤ ½ here, but for rounding
+    s = np.where(sharp, gamma / variance, S / shrink)
+    return s, np.where(sharp[:, None], mean / variance[:, None], Q / shrink[:, None])

@@ -1,0 +1,185 @@
+"""What a solver may ask of the functions in the model, whatever the likelihood."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.inference.models.evidence import Array, Statistics
+
+
+class Active(ABC):
+    """The functions in the model and their posterior: exact (``ActiveSet``) or by Laplace (``LaplaceActive``).
+
+    A move returns whether it was made; one that would not raise the objective is refused and changes nothing.
+
+    Attributes
+    ----------
+    problem : Problem or LaplaceProblem
+        The problem that is solved.
+    indices : list of int
+        Functions in the model.
+    alpha : ndarray of shape (a,)
+        Their precisions.
+    beta : float
+        Inverse noise variance; 1 where the likelihood has none.
+    mean, covariance : ndarray
+        Posterior of their weights.
+    approximate : bool
+        Whether predicted gains hold to first order only, and scoring the dictionary costs far more than re-estimating
+        what is in the model.
+    single_moves : bool
+        Whether functions can be added and deleted one at a time without computing everything anew.
+    """
+
+    problem: Any
+    indices: list[int]
+    alpha: Array
+    beta: float
+    mean: Array
+    covariance: Array
+    approximate: bool = False
+    single_moves: bool = False
+
+    def like(
+        self, problem: Any, indices: list[int], alpha: Array, *, beta: float | None = None, mean: Array | None = None
+    ) -> Active:
+        """The model of these functions of a problem, under the same likelihood, computed from the data.
+
+        Its noise is the present one unless another is given; the weights at its mode need not be found again where they
+        are known.
+        """
+        raise TypeError(f"{type(self).__name__} gives rise to no model of other functions")
+
+    def for_single_moves(self) -> Active:
+        """The same model in the form for single moves, where there is one."""
+        return self
+
+    def narrowed(self) -> Active:
+        """The same model in the form for single moves, once its functions are few enough for that to be cheaper."""
+        return self
+
+    @property
+    def size(self) -> int:
+        """Number of functions in the model."""
+        return len(self.indices)
+
+    @property
+    def variance(self) -> Array:
+        r"""Posterior variances :math:`\Sigma_{jj}` of the weights."""
+        return np.diagonal(self.covariance)
+
+    @property
+    def well_determined(self) -> Array:
+        r""":math:`\gamma_j = 1 - \alpha_j\Sigma_{jj}`."""
+        return 1.0 - self.alpha * self.variance
+
+    def squared_mean(self) -> Array:
+        r""":math:`m_j` such that :math:`\partial\mathcal L/\partial\log\alpha_j = \tfrac T2(\gamma_j-\alpha_jm_j)`.
+
+        That is :math:`\mu_j^2` (the mean over T targets) wherever the evidence is exact.
+        """
+        return np.mean(self.mean.reshape(self.size, -1) ** 2, axis=1)
+
+    def doubtful(self, i: int) -> bool:
+        """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
+        return False
+
+    def measured_gain(self, i: int, alpha: float) -> float:
+        """What giving function i this precision really gains, by computing the evidence of that model."""
+        raise TypeError(f"{type(self).__name__} never doubts a gain, so it measures none")
+
+    @abstractmethod
+    def evidence(self) -> float:
+        """Log evidence."""
+
+    def log_prior(self) -> float:
+        """Log prior of the support, up to a constant: every function costs the same."""
+        return -self.problem.inclusion_cost * self.size
+
+    def objective(self) -> float:
+        """What is maximised: log evidence and log prior."""
+        return self.evidence() + self.log_prior()
+
+    @abstractmethod
+    def statistics(self) -> Statistics:
+        """Statistics of all functions."""
+
+    def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
+        """Columns outside the part of the dictionary that is searched that gain most, and what each would gain."""
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
+
+    def extend(self, problem: Any) -> None:
+        """Continue on a larger dictionary whose first columns are the present ones."""
+        raise TypeError(f"{type(self).__name__} holds the whole dictionary")
+
+    def linearised(self) -> tuple[Array, Array, Array, Array]:
+        r"""The weighted Gaussian problem, of row weights B, that the likelihood is at the present weights.
+
+        ``S`` (M,), ``Q`` (M, T), :math:`\boldsymbol\Phi^\top\mathbf B\boldsymbol\Phi_a\boldsymbol\Sigma` (M, a) and the
+        squared norms (M,) of all functions.
+        """
+        raise TypeError(f"{type(self).__name__} has no rows to weigh")
+
+    @abstractmethod
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """``s`` and ``q²`` of the functions in the model."""
+
+    @abstractmethod
+    def condition_number(self) -> float:
+        """Of the posterior precision scaled to unit diagonal."""
+
+    @abstractmethod
+    def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
+        """Add function i with about this precision; where gains are only predicted, if it really gains ``at_least``."""
+
+    @abstractmethod
+    def reestimate(self, j: int, alpha: float) -> bool:
+        """Give the j-th function in the model this precision."""
+
+    @abstractmethod
+    def delete(self, j: int) -> bool:
+        """Take the j-th function out of the model."""
+
+    @abstractmethod
+    def sweep(self, tol: float) -> int:
+        """Re-estimate together all precisions that gain more than ``tol``; return how many were changed."""
+
+    def recondition(self) -> None:
+        """Compute again what a move on nearly dependent functions may have spoilt."""
+        return
+
+    def relax(self, tol: float) -> int:
+        """Re-estimate all precisions roughly; a sweep unless there is something cheaper."""
+        return self.sweep(tol)
+
+    def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
+        """Add several functions at once, if that raises the objective; where gains are predicted, by ``at_least``."""
+        return False
+
+    def trial(self, i: int, alpha: float, at_least: float) -> float | None:
+        """The precision, about this one, with which adding function i would gain ``at_least``; None where none does."""
+        return alpha
+
+    @abstractmethod
+    def moved(self, alpha: Array, beta: float) -> Self:
+        """A copy with all precisions, and the noise, changed together."""
+
+    @abstractmethod
+    def restricted(self, stays: NDArray[np.bool_]) -> Self:
+        """A copy with some of its functions only."""
+
+    @abstractmethod
+    def maintain(self) -> None:
+        """Keep rounding at bay."""
+
+    @abstractmethod
+    def recompute(self) -> Active:
+        """The same model, computed from nothing but the data."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Independent copy."""

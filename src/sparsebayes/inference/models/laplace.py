@@ -1,0 +1,420 @@
+r"""Laplace's approximation: every non-Gaussian likelihood as a weighted Gaussian problem at its mode.
+
+A function of a problem with K outputs is a pair (column m, output k), numbered :math:`kM + m`.  At the mode
+:math:`\boldsymbol\mu` of the posterior the problem is Gaussian with the rows' curvature as weights (T&F eqs 11-14) and
+:math:`Q = \boldsymbol\Phi^\top\nabla\log p`.  Two things make the search honest:
+
+* a move stands only if the *true* evidence, computed at the new mode, rises;
+* :math:`\log|\boldsymbol\Sigma^{-1}|` moves with the mode.  The linearised problem ignores that, so its stationary
+  points are not those of the evidence.  It adds to :math:`q^2` the term :math:`-qD`, where :math:`D_m` is the
+  derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to :math:`w_m` while the other weights follow to their
+  mode; that makes the slope of the evidence in every :math:`\alpha` exact, for one more product with the design.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.design import RESOLVED
+from sparsebayes.inference.models.evidence import Array, Statistics, best_moves, leave_one_out
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.linalg import cholesky, inverse_upper, solve_cholesky
+from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.models.nearest import nearest_covariance
+from sparsebayes.inference.models.newton import Mode, find_better_mode, find_mode, mode_at
+from sparsebayes.inference.models.polishing import LARGEST, polish
+from sparsebayes.inference.models.screening import Measured
+from sparsebayes.inference.models.small import alpha_hessian
+
+# An addition that does not gain enough is tried again with the precision this many times larger.
+_WEAKER = (1.0, 4.0, 16.0, 64.0)
+# Joint steps of one sweep at most, and the shortest part of a step that is tried: where rows saturate, the evidence has
+# ridges this sharp.
+_SWEEP_STEPS = 40
+_SHORTEST = 1e-4
+_SHORTER = 0.3
+# How far one step may move a log precision, and the least curvature that it assumes.
+_REACH = 3.0
+_FLATTEST = 0.02
+# Cosine between a step and the fall of the gradient below which nothing is learned from it.
+_CURVED = 1e-3
+# A function whose weight the data determine to a smaller part than this is zero: whether a sweep left it or a deletion
+# took it is rounding.
+_IDLE = 1e-8
+# How closely a sweep settles what is then polished, in nats.
+_CLOSE = 1e-9
+
+
+class LaplaceActive(Active):
+    """The functions in the model, at the mode of their posterior.
+
+    Attributes
+    ----------
+    indices, alpha : list of int, ndarray
+        Functions in the model and their precisions.
+    mean, covariance : ndarray of shape (a,), (a, a)
+        Laplace's approximation of the posterior.
+    """
+
+    approximate = True
+    single_moves = True
+
+    def __init__(self, problem: LaplaceProblem) -> None:
+        self.problem = problem
+        self.beta = 1.0
+        self.alpha = np.zeros(0)
+        self._weaker = 0
+        self._columns = problem.active([])
+        self._commit(self._columns, self.alpha, find_mode(self._columns, self.alpha, np.zeros(0)))
+
+    @classmethod
+    def from_model(
+        cls, problem: LaplaceProblem, indices: list[int], alpha: Array, mean: Array | None = None
+    ) -> LaplaceActive:
+        """Posterior of a given model, computed from nothing but the data; its mode where that is known already."""
+        active = cls(problem)
+        columns = problem.active(indices)
+        mode = find_mode(columns, alpha, np.zeros(len(alpha))) if mean is None else mode_at(columns, alpha, mean)
+        active._commit(columns, alpha.copy(), mode)
+        return active
+
+    def like(
+        self,
+        problem: LaplaceProblem,
+        indices: list[int],
+        alpha: Array,
+        *,
+        beta: float | None = None,
+        mean: Array | None = None,
+    ) -> LaplaceActive:
+        """The model of these functions; it has no noise."""
+        return LaplaceActive.from_model(problem, indices, alpha, mean)
+
+    def linearised(self) -> tuple[Array, Array, Array, Array]:
+        """At the mode (T&F eqs 24-25)."""
+        found = self.problem.active(self.indices).slopes(self.mean)
+        cross = found.inner @ self.covariance
+        s = found.norms - np.einsum("ma,ma->m", cross, found.inner)
+        return s, found.quality[:, None], cross, found.norms
+
+    def recompute(self) -> LaplaceActive:
+        """The same functions on the data, their precisions settled to the last digits.
+
+        The mode is found again from where it was: from zero, Newton's method can come to rest far from a mode that
+        lies along a direction the data hardly determine.
+        """
+        problem, indices = self.problem.whole(self.indices)
+        active = LaplaceActive(problem)
+        columns = problem.active(indices)
+        active._commit(columns, self.alpha, find_mode(columns, self.alpha, self.mean))
+        stays = active.well_determined > _IDLE
+        active = active if np.all(stays) else active.restricted(stays)
+        if active.size <= LARGEST:
+            active.sweep(_CLOSE)  # where functions fade, far cheaper than Newton's way along the ridge
+        active = polish(active)
+        while active.size and active._leave(set()):  # what the last digits leave without relevance
+            active = polish(active)
+        return active
+
+    def nudged(self, j: int, difference: float) -> LaplaceActive:
+        r"""The model with the j-th log precision a little larger.
+
+        So little that its mode follows from
+        :math:`\partial\mathbf w/\partial\log\alpha_j = -\alpha_jw_j\Sigma_{\cdot j}`.
+        """
+        other, alpha = self.copy(), self.alpha.copy()
+        alpha[j] *= np.exp(difference)
+        mean = self.mean - difference * self.alpha[j] * self.mean[j] * self.covariance[:, j]
+        other._commit(self._columns, alpha, mode_at(self._columns, alpha, mean))
+        return other
+
+    def _at(self, log_alpha: Array) -> LaplaceActive:
+        """The same functions with other precisions."""
+        other, alpha = self.copy(), np.exp(log_alpha)
+        other._commit(self._columns, alpha, find_mode(self._columns, alpha, self.mean, self._mode.point))
+        return other
+
+    def copy(self) -> LaplaceActive:
+        """Independent copy; nothing inside is changed in place."""
+        return copy.copy(self)
+
+    def evidence(self) -> float:
+        """Laplace's log evidence."""
+        return self._mode.evidence
+
+    def condition_number(self) -> float:
+        """Of the posterior precision scaled to unit diagonal."""
+        if self.size == 0:
+            return 1.0
+        scale = np.sqrt(np.diagonal(self._mode.precision))
+        return float(np.linalg.cond(self._mode.precision / np.outer(scale, scale)))
+
+    def nearest_covariance(self) -> Array:
+        """Covariance of the Gaussian about the mode that is nearest to the posterior (``nearest.py``); of classes."""
+        columns, mean = self._columns, self.mean
+        return nearest_covariance(lambda root: columns.expected_gram(mean, root), self.alpha, self._root)
+
+    # -- statistics ----------------------------------------------------------------------------------------
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """``s`` and the effective ``q²`` of the functions in the model, from small matrices alone."""
+        variance = np.diagonal(self.covariance)
+        data = self._mode.precision - np.diag(self.alpha)
+        S = np.diagonal(data) - np.einsum("ij,ij->i", data @ self.covariance, data)
+        s, q = leave_one_out(self.alpha, variance, self.mean[:, None], S, (self.alpha * self.mean)[:, None])
+        return s, q[:, 0] ** 2 - q[:, 0] * (self.covariance @ self._bend) / variance
+
+    def statistics(self) -> Statistics:
+        """Statistics of all functions at the mode, computed once for every model."""
+        if self._statistics is None:
+            outside = self.problem.eligible
+            outside[self.indices] = False
+            found = self._columns.screen(self._mode.point, self._change, self._root, self._bend, outside)
+            self._statistics = self._combine(self.problem, found, self.indices)
+        return self._statistics
+
+    def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
+        """Columns of the problem of which the present one is a part that gain most, and what each would gain."""
+        parent = self.problem.parent
+        design = parent.design if parent.stand_in is None else parent.stand_in
+        measured = self._columns.measure(parent, design, self._mode.point, self._change, self._root, self._bend)
+        found = self._combine(parent, measured, self.problem.lift(self.indices))
+        _, gain = best_moves(found.alpha, found.s, found.q2, 1, parent.inclusion_cost)
+        by_column = np.max(np.where(found.movable, gain, 0.0).reshape(parent.n_outputs, -1), axis=0)
+        known = self.problem.members if self.problem.watched is None else self.problem.watched
+        by_column[known] = 0.0
+        gaining = np.flatnonzero(by_column > 0.0)
+        best = gaining[np.argsort(-by_column[gaining], kind="stable")][:count]
+        return best, by_column[best]
+
+    def _combine(self, problem: LaplaceProblem, found: Measured, indices: list[int]) -> Statistics:
+        """Statistics of all functions of a problem, those in the model left out of it one at a time."""
+        alpha = np.full(problem.n_functions, np.inf)
+        s, q2 = found.s.copy(), found.q2
+        if self.size:
+            alpha[indices] = self.alpha
+            s[indices], q2[indices] = self.leave_one_out()
+        movable = problem.eligible & (s > RESOLVED * found.norm) & (found.norm > 0.0)
+        movable[indices] = True
+        return Statistics(alpha, s, q2, movable)
+
+    def extend(self, problem: LaplaceProblem) -> None:
+        """Continue on the whole parent problem, or on a larger part of it whose first columns are the present ones."""
+        columns, outputs = self.problem.split(self.indices)
+        indices = (outputs * problem.design.shape[1] + columns).tolist()
+        if problem.members is None:
+            indices = self.problem.lift(self.indices)
+        self.problem = problem
+        self._commit(self._columns.on(problem, indices), self.alpha, self._mode)
+
+    # -- moves: each stands only if the true evidence rises ------------------------------------------------
+
+    def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
+        """Add function i, if that gains ``at_least``."""
+        return self._add([i], np.array([alpha]), at_least)
+
+    def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
+        """Add several functions at once, if that gains ``at_least``."""
+        return self._add(functions, alpha, at_least)
+
+    def trial(self, i: int, alpha: float, at_least: float) -> float | None:
+        """The precision, about this one or larger, with which adding function i would gain ``at_least``."""
+        found = self._larger(self._columns.add([i]), [i], np.array([alpha]), at_least)
+        return None if found is None else float(found[0][-1])
+
+    def _add(self, functions: list[int], alpha: Array, at_least: float) -> bool:
+        columns = self._columns.add(functions)
+        found = self._larger(columns, functions, alpha, at_least)
+        if found is None:
+            return False
+        self._commit(columns, *found)
+        return True
+
+    def _larger(
+        self, columns: ActiveColumns, functions: list[int], alpha: Array, at_least: float
+    ) -> tuple[Array, Mode] | None:
+        r"""All precisions, and the mode, with which adding functions gains ``at_least``.
+
+        The predicted precisions may be too small where rows saturate; then larger ones are tried, as long as the slope
+        of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.  Saturation lasts: the next trial begins
+        near where this one succeeds.
+        """
+        found, start = self.statistics(), np.append(self.mean, np.zeros(len(functions)))
+        promise = 0.5 * float(np.sum((found.q2[functions] - found.s[functions]) / alpha))
+        at_least += len(functions) * self.problem.inclusion_cost
+        last = max([k for k, factor in enumerate(_WEAKER) if promise / factor > at_least], default=0)
+        first = 0 if self.problem.parent is None else min(self._weaker, last)
+        for k in range(first, last + 1):
+            larger = np.append(self.alpha, _WEAKER[k] * alpha)
+            mode = find_better_mode(columns, larger, start, self._mode.point, self.evidence() + at_least)
+            if mode is not None:
+                self._weaker = max(0, k - 1)
+                return larger, mode
+        return None
+
+    def reestimate(self, j: int, alpha: float) -> bool:
+        """Give the j-th function another precision, or one nearer to its own if that does not help."""
+        for fraction in (1.0, 0.5, 0.25, 0.1):
+            trial = self.alpha.copy()
+            trial[j] = self.alpha[j] ** (1.0 - fraction) * alpha**fraction
+            if self._try(self._columns, trial, self.mean, same_outputs=True):
+                return True
+        return False
+
+    def delete(self, j: int) -> bool:
+        """Take the j-th function out."""
+        spared = -self.problem.inclusion_cost
+        start = self._without(np.arange(self.size) != j)
+        return self._try(self._columns.drop(j), np.delete(self.alpha, j), start, spared)
+
+    def sweep(self, tol: float) -> int:
+        r"""Climb over all :math:`\log\alpha` together, and let go of functions without relevance.
+
+        By a quasi-Newton method on the exact gradient :math:`\partial\mathcal L/\partial\log\alpha_j =
+        \tfrac12[1-\alpha_j(\Sigma_{jj}+w_j^2-w_j(\Sigma c)_j)]`, where :math:`c` is the derivative of
+        :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights.  It begins with the Hessian of the linearised
+        problem (``small.py``), which is near the true one unless rows saturate, and learns from there (BFGS).  Every
+        step stands only if the true evidence rises.
+        """
+        before, size, inverse, done = self.evidence(), self.size, None, False
+        needed: set[int] = set()
+        for _ in range(_SWEEP_STEPS):
+            if done:
+                needed.clear()
+            if self._leave(needed):
+                inverse = None
+            if done or self.size == 0:
+                break
+            fresh = inverse is None
+            inverse, done = self._climb(self._flat_inverse() if inverse is None else inverse, tol)
+            done |= fresh and inverse is None
+        return size if self.evidence() > before or self.size < size else 0
+
+    def _flat_inverse(self) -> Array:
+        """Inverse of the negative Hessian of the linearised problem, made positive definite and bounded."""
+        values, vectors = np.linalg.eigh(-alpha_hessian(self.covariance, self.mean[:, None], self.alpha))
+        return (vectors / np.maximum(np.abs(values), _FLATTEST)) @ vectors.T
+
+    def _climb(self, inverse: Array, tol: float) -> tuple[Array | None, bool]:
+        """One joint step, or as much of it as ascends.
+
+        Returns
+        -------
+        inverse : ndarray or None
+            Inverse Hessian for the next step; None where no part of this one ascends.
+        done : bool
+            Whether the step promised less than ``tol``, or brought less although it was made in full.
+        """
+        gradient, here, columns = self.gradient(), np.log(self.alpha), self._columns
+        step = inverse @ gradient
+        step *= min(1.0, _REACH / float(np.max(np.abs(step), initial=0.0) or 1.0))
+        slope, part = float(gradient @ step), 1.0
+        if 0.5 * slope < tol:
+            return inverse, True
+        while part > _SHORTEST:
+            alpha = np.exp(here + part * step)
+            mode = find_better_mode(columns, alpha, self.mean, self._mode.point, self.evidence())
+            if mode is not None:
+                rise = mode.evidence - self.evidence()
+                self._commit(columns, alpha, mode)
+                return _learn(inverse, part * step, gradient - self.gradient()), rise < tol and part == 1.0
+            part *= _SHORTER
+        return None, False
+
+    def _leave(self, needed: set[int]) -> bool:
+        """Take out all functions without relevance at once, if that does not lower the objective.
+
+        Those without which it would are noted as needed: they are not tried again with the same company.
+        """
+        s, q2 = self.leave_one_out()
+        stays = q2 > s
+        idle = {self.indices[j] for j in np.flatnonzero(~stays)}
+        if idle <= needed:
+            return False
+        columns = self._columns.keep(np.flatnonzero(stays).tolist())
+        spared = len(idle) * self.problem.inclusion_cost
+        beat = np.nextafter(self.evidence() - spared, -np.inf)
+        mode = find_better_mode(columns, self.alpha[stays], self._without(stays), None, beat)
+        if mode is None:
+            needed |= idle
+            return False
+        self._commit(columns, self.alpha[stays], mode)
+        return True
+
+    def squared_mean(self) -> Array:
+        r""":math:`w_j^2 - w_j(\Sigma c)_j`, so that the slope of the evidence is exact although its mode moves."""
+        return self.mean**2 - self.mean * (self.covariance @ self._bend)
+
+    def moved(self, alpha: Array, beta: float) -> LaplaceActive:
+        """A copy at other precisions; there is no noise level."""
+        return self._at(np.log(alpha))
+
+    def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
+        """A copy with some of its functions only."""
+        other, keep = self.copy(), np.flatnonzero(stays)
+        columns = self._columns.keep(keep.tolist())
+        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self._without(stays)))
+        return other
+
+    def _without(self, stays: NDArray[np.bool_]) -> Array:
+        r"""Mode of the weights that stay where the others become zero, to first order.
+
+        With the others d and the rest r it is :math:`w_r - \Sigma_{rd}\Sigma_{dd}^{-1}w_d`.
+        """
+        goes = ~stays
+        pull = solve_cholesky(cholesky(self.covariance[np.ix_(goes, goes)]), self.mean[goes])
+        return self.mean[stays] - self.covariance[np.ix_(stays, goes)] @ pull
+
+    def gradient(self) -> Array:
+        r"""Derivative of the evidence with respect to :math:`\log\alpha` of the functions in the model."""
+        return 0.5 * (1.0 - self.alpha * (self.variance + self.squared_mean()))
+
+    def maintain(self) -> None:
+        """Nothing drifts here: every accepted move was computed from the data."""
+
+    def _try(
+        self, columns: ActiveColumns, alpha: Array, start: Array, at_least: float = 0.0, *, same_outputs: bool = False
+    ) -> bool:
+        known = self._mode.point if same_outputs else None
+        mode = find_better_mode(columns, alpha, start, known, self._mode.evidence + at_least)
+        if mode is None:
+            return False
+        self._commit(columns, alpha, mode)
+        return True
+
+    def _commit(self, columns: ActiveColumns, alpha: Array, mode: Mode) -> None:
+        self._columns, self.alpha, self._mode = columns, alpha, mode
+        self._statistics: Statistics | None = None
+        self._known: tuple[Any, Array] | None = None
+        self.indices, self.mean = columns.indices, mode.mean
+        self._root = inverse_upper(mode.factor)
+        self.covariance = self._root @ self._root.T
+
+    @property
+    def _change(self) -> Any:
+        r"""Derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the outputs, wherever these are."""
+        return self._derivatives()[0]
+
+    @property
+    def _bend(self) -> Array:
+        """The same with respect to the weights in the model."""
+        return self._derivatives()[1]
+
+    def _derivatives(self) -> tuple[Any, Array]:
+        """Both of them, computed once for every model where they are needed."""
+        if self._known is None:
+            self._known = self._columns.bend(self._mode.point, self.covariance)
+        return self._known
+
+
+def _learn(inverse: Array, step: Array, change: Array) -> Array:
+    """The inverse Hessian after a step along which the gradient fell by ``change`` (BFGS)."""
+    along = float(step @ change)
+    if along <= _CURVED * float(np.linalg.norm(step) * np.linalg.norm(change)):
+        return inverse
+    mixed = np.eye(len(step)) - np.outer(step, change) / along
+    return mixed @ inverse @ mixed.T + np.outer(step, step) / along

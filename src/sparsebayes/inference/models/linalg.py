@@ -1,0 +1,89 @@
+"""Dense factorisations: small ones by LAPACK directly, since the usual checks cost more than the work; tall ones."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import get_lapack_funcs
+
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.threads import on_all_cores
+
+_INVERT_TRIANGLE, _CHOLESKY, _SOLVE, _PIVOTED_QR = get_lapack_funcs(
+    ("trtri", "potrf", "potrs", "geqp3"), (np.zeros(1),)
+)
+
+# Rows of a block of a tall matrix, which then fits in the cache.
+_BLOCK_ROWS = 8192
+
+
+def tall_qr(matrix: Array) -> tuple[Array, Array]:
+    """Orthonormal basis of the columns and their coordinates in it.
+
+    Blocks of many rows are factored side by side, and the basis then takes the place of the matrix.
+    """
+    n, a = matrix.shape
+    blocks = n // _BLOCK_ROWS
+    if blocks < 2 or not 0 < a <= _BLOCK_ROWS:
+        return np.linalg.qr(matrix)
+    parts = [slice(n * k // blocks, n * (k + 1) // blocks) for k in range(blocks)]
+
+    def factor(part: slice) -> Array:
+        matrix[part], triangle = np.linalg.qr(matrix[part])
+        return triangle
+
+    mixing, triangle = np.linalg.qr(np.vstack(on_all_cores(factor, parts)))
+
+    def mix(k: int) -> None:
+        matrix[parts[k]] = matrix[parts[k]] @ mixing[k * a : (k + 1) * a]
+
+    on_all_cores(mix, range(blocks))
+    return matrix, triangle
+
+
+def inverse_upper(triangle: Array) -> Array:
+    """Inverse of an upper triangular matrix."""
+    return _INVERT_TRIANGLE(triangle)[0] if len(triangle) else np.zeros((0, 0))
+
+
+def try_cholesky(matrix: Array) -> Array | None:
+    """Upper Cholesky factor, or None where the matrix is not positive definite."""
+    factor, failed = _CHOLESKY(matrix, lower=0, clean=1)
+    return None if failed else factor
+
+
+def cholesky(matrix: Array) -> Array:
+    """Upper Cholesky factor of a positive definite matrix.
+
+    Where rounding has made it indefinite, it is scaled to unit diagonal, so that functions of very different size do no
+    harm, and the least jitter that helps is added.
+    """
+    if len(matrix) == 0:
+        return np.zeros((0, 0))
+    factor = try_cholesky(matrix)
+    if factor is not None:
+        return factor
+    scale = np.sqrt(np.diagonal(matrix))
+    unit = matrix / scale / scale[:, None]
+    for jitter in (1e-14, 1e-12, 1e-10, 1e-8):
+        factor = try_cholesky(unit + jitter * np.eye(len(unit)))
+        if factor is not None:
+            return factor * scale
+    raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+
+
+def solve_cholesky(factor: Array, right: Array) -> Array:
+    """Solve with a matrix that is given by its upper Cholesky factor."""
+    return _SOLVE(factor, right, lower=0)[0] if len(factor) else np.zeros_like(right)
+
+
+def log_det(factor: Array) -> float:
+    """Log determinant of a matrix from its triangular factor."""
+    return 2.0 * float(np.log(np.abs(factor.diagonal())).sum())
+
+
+def independent_columns(matrix: Array, tolerance: float) -> NDArray[np.intp]:
+    """Columns whose part outside the span of those before them in the pivoted order has a larger norm than this."""
+    factor, pivots, *_ = _PIVOTED_QR(matrix)
+    remainders = np.abs(np.diagonal(factor))
+    return np.asarray(pivots[: int(np.sum(remainders > tolerance))] - 1, dtype=np.intp)

@@ -1,0 +1,358 @@
+"""A design with a likelihood that is not Gaussian, and the active columns on its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.basis.places import Places
+from sparsebayes.design import CompressedDesign, DenseDesign, Design
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.nearest import HOST, expected_gram
+from sparsebayes.inference.models.points import Point, Rows, RowsPoint, Slopes
+from sparsebayes.inference.models.problem import Index
+from sparsebayes.inference.models.screening import Directions, Measured
+from sparsebayes.likelihood import Classes, Curvature, Likelihood
+from sparsebayes.threads import side_by_side
+
+T = TypeVar("T")
+
+# Entries of a dictionary from which on its functions are scored at a glance, and columns scored exactly even then.
+_LARGE = 1 << 21
+_GLANCED = 256
+# Products of a number with a number from which on threads are worth starting (0.2 ms for two).
+_MANY_PRODUCTS = 1 << 24
+
+
+@dataclass(frozen=True)
+class LaplaceProblem:
+    """A design and a likelihood.
+
+    Parameters
+    ----------
+    design : Design
+        The dictionary on the rows.
+    likelihood : Likelihood
+        With its targets and weights.
+    candidates : ndarray of bool, shape (M,)
+        Columns that may enter the model.
+    bias : int, optional
+        Column of the constant function.
+    stand_in : CompressedDesign, optional
+        A design of low rank that may stand in for ``design`` while the search goes on.
+    inclusion_cost : float
+        Log prior odds against a function, in nats.
+    parent, members : LaplaceProblem, ndarray of int, optional
+        The problem of which this is a part, and its columns there.
+    watched : ndarray of int, optional
+        Of a large problem that is scored at a glance, columns that are scored exactly.
+    places : Places, optional
+        Where the first functions are, so that one may give way to a neighbour.
+    """
+
+    design: Design
+    likelihood: Likelihood
+    candidates: NDArray[np.bool_]
+    bias: int | None = None
+    stand_in: CompressedDesign | None = None
+    inclusion_cost: float = 0.0
+    parent: LaplaceProblem | None = None
+    members: Index | None = None
+    watched: Index | None = None
+    places: Places | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs K of the likelihood."""
+        return self.likelihood.shape[1]
+
+    @property
+    def n_functions(self) -> int:
+        """Number of (column, output) pairs."""
+        return self.design.shape[1] * self.n_outputs
+
+    @property
+    def n_targets(self) -> int:
+        """One: the outputs are coupled by the likelihood, not by shared precisions."""
+        return 1
+
+    @property
+    def eligible(self) -> NDArray[np.bool_]:
+        """Functions that may enter the model."""
+        return np.tile(self.candidates, self.n_outputs)
+
+    @property
+    def mean_square(self) -> float:
+        """One: outputs are log-odds, which have a scale of their own."""
+        return 1.0
+
+    @property
+    def n_effective(self) -> float:
+        """Total curvature of one output where all outputs are zero: what ``sqnorms`` are to be divided by."""
+        return float(np.sum(self._flat_curvature))
+
+    @cached_property
+    def sqnorms(self) -> Array:
+        """Squared norms of the functions, weighted by the curvature where all outputs are zero."""
+        return np.tile(self.design.sqnorms(self._flat_curvature), self.n_outputs)
+
+    @cached_property
+    def _flat_curvature(self) -> Array:
+        return self.likelihood.curvature(np.zeros(self.likelihood.shape)).diagonal[:, 0].copy()
+
+    def restrict(self, members: Index) -> LaplaceProblem:
+        """The problem of a part of the columns, held in memory."""
+        return self._part(members, self.design.columns(members))
+
+    def enlarge(self, fresh: Index) -> LaplaceProblem:
+        """A part of a problem with further columns of it at the end."""
+        if self.parent is None or self.members is None:
+            raise TypeError("only a part of a problem can be enlarged")
+        values = np.hstack([self.design.columns(slice(None)), self.parent.design.columns(fresh)])
+        return self.parent._part(np.concatenate([self.members, fresh]), values)
+
+    def roughly(self) -> LaplaceProblem:
+        """The whole problem, its functions scored by the stand-in alone, or at a glance where it is large."""
+        return replace(self, parent=self, watched=np.zeros(0, dtype=np.intp) if self.is_large else None)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether scoring all functions exactly costs far more than finding a mode."""
+        rows, columns = self.design.shape
+        return rows * columns > _LARGE
+
+    def watch(self, columns: Index) -> LaplaceProblem:
+        """The same with further columns scored exactly."""
+        return self if self.watched is None else replace(self, watched=np.union1d(self.watched, columns))
+
+    def _part(self, members: Index, values: Any) -> LaplaceProblem:
+        bias = np.flatnonzero(members == self.bias)
+        return replace(
+            self,
+            design=self._held(values),
+            candidates=self.candidates[members],
+            bias=int(bias[0]) if len(bias) else None,
+            stand_in=None,
+            parent=self,
+            members=members,
+        )
+
+    def _held(self, values: Any) -> Design:
+        """The design of columns that were made."""
+        return DenseDesign(values)
+
+    def active(self, indices: list[int]) -> ActiveColumns:
+        """Columns of these functions, wherever the rows are."""
+        return ActiveColumns(self, indices)
+
+    def lift(self, indices: list[int]) -> list[int]:
+        """Numbers of functions in the parent problem."""
+        if self.parent is None or self.members is None:
+            return list(indices)
+        columns, outputs = self.split(indices)
+        return (outputs * self.parent.design.shape[1] + self.members[columns]).tolist()
+
+    def whole(self, indices: list[int]) -> tuple[LaplaceProblem, list[int]]:
+        """The problem of which this is a part, of a part, and the numbers of functions there."""
+        return (self, list(indices)) if self.parent is None else self.parent.whole(self.lift(indices))
+
+    def split(self, indices: list[int]) -> tuple[Index, Index]:
+        """Columns and outputs of functions."""
+        outputs, columns = np.divmod(np.array(indices, dtype=np.intp), self.design.shape[1])
+        return columns, outputs
+
+
+class ActiveColumns:
+    """The active columns and how their weights make the outputs."""
+
+    def __init__(self, problem: LaplaceProblem, indices: list[int], values: Array | None = None) -> None:
+        self.problem = problem
+        self.indices = list(indices)
+        columns, self.outputs = problem.split(indices)
+        self.values = problem.design.columns(columns) if values is None else values
+        # Columns by output, so that no product has to gather them again.
+        self._order = np.argsort(self.outputs, kind="stable")
+        ends = np.searchsorted(self.outputs[self._order], np.arange(problem.n_outputs + 1))
+        self._runs = [slice(*pair) for pair in pairwise(ends.tolist())]
+        self.groups = [self._order[run] for run in self._runs]
+        self._sorted = self.values if problem.n_outputs == 1 else self.values[:, self._order]
+        self._blocks = [self._sorted[:, run] for run in self._runs]
+
+    def add(self, functions: list[int]) -> ActiveColumns:
+        """With these functions more."""
+        columns, _ = self.problem.split(functions)
+        values = np.hstack([self.values, self.problem.design.columns(columns)])
+        return ActiveColumns(self.problem, [*self.indices, *functions], values)
+
+    def on(self, problem: LaplaceProblem, indices: list[int]) -> ActiveColumns:
+        """The same functions under their numbers in a larger problem."""
+        return ActiveColumns(problem, indices, self.values)
+
+    def keep(self, positions: list[int]) -> ActiveColumns:
+        """With some of the functions only."""
+        return ActiveColumns(self.problem, [self.indices[k] for k in positions], self.values[:, positions])
+
+    def drop(self, j: int) -> ActiveColumns:
+        """With the j-th function left out."""
+        return self.keep([k for k in range(len(self.indices)) if k != j])
+
+    def at(self, weights: Array, known: Point | None = None) -> Point:
+        """The likelihood at these weights; ``known`` is a point of the same outputs, where there is one."""
+        if known is not None and known.columns is self:
+            return known
+        rows = known.rows if isinstance(known, RowsPoint) else Rows(self.problem.likelihood, self.predict(weights))
+        return RowsPoint(self, rows)
+
+    def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
+        r"""Derivatives of :math:`\log|\boldsymbol\Sigma^{-1}|`, by the outputs and by the active weights."""
+        rows = _rows(point)
+        change = self.problem.likelihood.curvature_change(rows.outputs, *self.spread(covariance, rows.curvature))
+        return change, self.correlate(change)
+
+    def directions(self, point: Point, change: Any, root: Array, bend: Array) -> Directions:
+        """What functions are multiplied with, for T&F eqs 24-25."""
+        rows = _rows(point)
+        half = self.weigh(rows.curvature, root)
+        return Directions(rows.gradient, change - (half @ (root.T @ bend)).T, rows.curvature.diagonal, half)
+
+    def measure(
+        self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
+    ) -> Measured:
+        """Statistics of all functions of ``design``, by which those of ``problem`` are known: one pass over it."""
+        return self.directions(point, change, root, bend).measure(design)
+
+    def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
+        """Statistics of all functions of the problem, exact for all candidates that may matter."""
+        problem, directions = self.problem, self.directions(point, change, root, bend)
+        if problem.stand_in is None and problem.watched is not None:
+            return directions.glance(problem.design, problem.watched, _GLANCED)
+        if problem.stand_in is None or problem.design is problem.stand_in:
+            return directions.measure(problem.design)
+        if problem.parent is not None:
+            return directions.measure(problem.stand_in)
+        return directions.screen(problem.design, problem.stand_in, candidates)
+
+    def slopes(self, weights: Array) -> Slopes:
+        """Norms of all functions in the curvature, and their products with the gradient and the active columns."""
+        problem, rows = self.problem, Rows(self.problem.likelihood, self.predict(weights))
+        outer = range(problem.n_outputs)
+        norms = np.concatenate([problem.design.sqnorms(rows.curvature.diagonal[:, k]) for k in outer])
+        quality = problem.design.correlate(rows.gradient).T.ravel()
+        weighed = self.weigh(rows.curvature, np.eye(len(self.indices)))
+        inner = np.concatenate([problem.design.correlate(weighed[k]) for k in outer])
+        return Slopes(norms, quality, inner)
+
+    def predict(self, weights: Array) -> Array:
+        """Outputs, (N, K)."""
+        if len(self.groups) == 1:
+            return (self.values @ weights)[:, None]
+        y, weights = np.empty(self.problem.likelihood.shape), weights[self._order]
+        for k, run in enumerate(self._runs):
+            y[:, k] = self._blocks[k] @ weights[run]
+        return y
+
+    def correlate(self, rows: Array) -> Array:
+        """Inner product of every active function with its output's column of ``rows``, (N, K) -> (a,)."""
+        if len(self.groups) == 1:
+            return rows[:, 0] @ self.values
+        result = np.empty(len(self.indices))
+        for k, group in enumerate(self.groups):
+            result[group] = rows[:, k] @ self._blocks[k]
+        return result
+
+    def gram(self, curvature: Curvature) -> Array:
+        r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`."""
+        first, *others = self._by_rows(lambda rows: self._gram_of(curvature, rows))
+        for part in others:
+            first += part
+        return first
+
+    def _gram_of(self, curvature: Curvature, rows: slice) -> Array:
+        """The part of the sum that these rows make."""
+        if len(self.groups) == 1:
+            values = self.values[rows]
+            return values.T @ (curvature.diagonal[rows] * values)
+        a = len(self.indices)
+        found = np.zeros((a, a))
+        if curvature.shared is not None:
+            shared = self._sorted[rows] * curvature.shared[rows][:, self.outputs[self._order]]
+            np.negative(shared.T @ shared, out=found)
+        for k, run in enumerate(self._runs):
+            block = self._blocks[k][rows]
+            found[run, run] = block.T @ (curvature.diagonal[rows, k, None] * block)
+        result = np.empty_like(found)
+        result[np.ix_(self._order, self._order)] = found
+        return result
+
+    def expected_gram(self, weights: Array, root: Array) -> Array:
+        r""":math:`\boldsymbol\Phi_a^\top E[\mathbf B]\boldsymbol\Phi_a` of classes, mixed by a root of a covariance."""
+        counts, y = self._classes().weights, self.predict(weights)
+
+        def work(rows: slice) -> Array:
+            blocks = [block[rows] for block in self._blocks]
+            return expected_gram(HOST, counts[rows], y[rows], blocks, self.groups, root)
+
+        first, *others = self._by_rows(work)
+        return sum(others, first)
+
+    def _classes(self) -> Classes:
+        likelihood = self.problem.likelihood
+        if not isinstance(likelihood, Classes):
+            raise TypeError(f"an expected curvature is of classes, not of a {type(likelihood).__name__}")
+        return likelihood
+
+    def _by_rows(self, work: Callable[[slice], T]) -> list[T]:
+        """Call ``work``, which costs as much as a Gram matrix, on runs of rows: side by side where they are large."""
+        rows, a = self.values.shape
+        return side_by_side(work, rows) if rows * a * a > _MANY_PRODUCTS else [work(slice(0, rows))]
+
+    def _shared(self, shared: Array, rows: slice) -> Array:
+        """Every active column times its output's column of ``shared``, on some rows, (n, a)."""
+        return self.values[rows] * shared[rows][:, self.outputs]
+
+    def spread(self, covariance: Array, curvature: Curvature) -> tuple[Array, Array | None]:
+        r"""Variances of the outputs of every row, and :math:`\mathbf V_nv_n` with their covariance, both (N, K)."""
+        variance = np.empty(self.problem.likelihood.shape)
+        along = None if curvature.shared is None else np.empty_like(variance)
+
+        def fill(rows: slice) -> None:
+            pulled = None if curvature.shared is None else self._shared(curvature.shared, rows) @ covariance
+            for k, group in enumerate(self.groups):
+                block = self._blocks[k][rows]
+                variance[rows, k] = np.einsum("na,na->n", block @ covariance[np.ix_(group, group)], block)
+                if along is not None and pulled is not None:
+                    along[rows, k] = np.einsum("na,na->n", pulled[:, group], block)
+
+        self._by_rows(fill)
+        return variance, along
+
+    def weigh(self, curvature: Curvature, mixing: Array) -> Array:
+        r""":math:`\mathbf B_n\boldsymbol\Phi_n` times ``mixing``, (K, N, columns)."""
+        rows, outputs = self.problem.likelihood.shape
+        result = np.empty((outputs, rows, mixing.shape[1]))
+
+        def fill(rows: slice) -> None:
+            pulled = None if curvature.shared is None else self._shared(curvature.shared, rows) @ mixing
+            for k, group in enumerate(self.groups):
+                mixed, diagonal = self._blocks[k][rows] @ mixing[group], curvature.diagonal[rows, k, None]
+                if curvature.shared is None or pulled is None:
+                    np.multiply(diagonal, mixed, out=result[k, rows])
+                    continue
+                v = curvature.shared[rows, k, None]
+                np.multiply(diagonal + v**2, mixed, out=result[k, rows])
+                result[k, rows] -= v * pulled
+
+        self._by_rows(fill)
+        return result
+
+
+def _rows(point: Point) -> Rows:
+    if not isinstance(point, RowsPoint):
+        raise TypeError(f"the rows are in memory and the point is a {type(point).__name__}")
+    return point.rows

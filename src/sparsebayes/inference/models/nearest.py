@@ -1,0 +1,178 @@
+r"""The Gaussian about the mode that is nearest to the posterior of a classifier's weights.
+
+Beyond the papers.  Laplace's covariance follows from the curvature *at* the mode.  Where classes are separable that is
+next to nothing at every row, and the covariance next to the prior's, although a little way from the mode the
+likelihood falls steeply: probabilities that are integrated over it are far too timid.  Of all Gaussians
+:math:`q=N(\boldsymbol\mu,\mathbf S)` about the mode the nearest (in :math:`\mathrm{KL}(q\|p)`) maximises
+
+.. math::  E_q[\log p(\mathbf t|\mathbf w)] - \tfrac12\mathrm{tr}(\mathbf A\mathbf S) + \tfrac12\log|\mathbf S| ,
+
+which is concave in the Cholesky factor of :math:`\mathbf S` where the likelihood is log-concave, so that there is one
+maximum.  Its derivative is zero where the curvature is replaced by its expectation:
+
+.. math::  \mathbf S^{-1} = \mathbf A + \boldsymbol\Phi^\top E_q[\mathbf B]\boldsymbol\Phi .
+
+With three classes or more a likelihood of nearly the same curvature stands in for theirs (``likelihood/expected.py``).
+Where the data determine the weights well, it is Laplace's.  Evidence, selection and certificate are Laplace's always.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.likelihood import expected_slope, softmax
+
+# The largest change of a log variance, in any direction, that still counts; one that does not matter, and may be
+# rounding where so many steps have not made it smaller; and steps at most.
+_SETTLED = 1e-7
+_ROUNDING, _PATIENCE = 1e-4, 10
+_STEPS = 200
+# Part of a first step; the smallest part; and the longest step of a log variance.
+_FIRST, _LEAST, _REACH = 0.5, 0.02, 3.0
+# Steps that are remembered; the least part of the way that one of them is taken to have gone; and the part of the
+# largest singular value below which two of them tell the same.
+_MEMORY = 6
+_SHORTEST = 1e-3
+_DISTINCT = 1e-8
+# Share of two classes in a row below which it tells nothing of one against the other.
+_NEITHER = 1e-9
+
+
+@dataclass(frozen=True)
+class Library:
+    """Where rows live: the array library, and ways there and back."""
+
+    xp: Any
+    put: Callable[[Array], Any]
+    get: Callable[[Any], Array]
+
+
+HOST = Library(np, np.asarray, np.asarray)
+
+
+def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: Array) -> Array:
+    r"""Solve for :math:`\mathbf S` by steps between precisions along their geodesics.
+
+    What is left of the way at a covariance :math:`\mathbf C\mathbf C^\top` is the logarithm of the precision that it
+    implies, in its own units.  Where rows saturate the implied precision falls steeply with the one at hand, and whole
+    steps would go to and fro: a step goes a part of the way, which follows from how much of the last one was left, and
+    that is corrected by what the last few steps have shown of how the rest changes with the place (Anderson 1965).  In
+    the units of the covariance at hand a matrix is carried along a geodesic as it is, so that steps from several places
+    can be compared; and nearly dependent functions do no harm.
+
+    Warns where it does not settle, and how much of a log variance is still in doubt.
+
+    Parameters
+    ----------
+    expected : callable
+        Gives, for a root of the covariance of the weights, the expected Gram matrix of the active functions mixed by
+        it, :math:`\mathbf C^\top\boldsymbol\Phi^\top E[\mathbf B]\boldsymbol\Phi\mathbf C`.
+    alpha : ndarray of shape (a,)
+        Prior precisions.
+    root : ndarray of shape (a, a)
+        Any root :math:`\mathbf C` of the covariance to begin with.
+    """
+    if not len(alpha):
+        return np.zeros((0, 0))
+    path, best, closest, since = _Path(), root, np.inf, 0
+    for _ in range(_STEPS):
+        ratios, axes = np.linalg.eigh(expected(root) + (root.T * alpha) @ root)
+        # Below this a ratio is rounding: unknown where the others are large, and surely small where they are not.
+        floor = len(ratios) * np.finfo(float).eps * np.max(ratios)
+        logs = np.log(np.where(ratios > floor, ratios, min(floor, 1.0)))
+        left = float(np.max(np.abs(logs)))
+        since += 1
+        if left < closest:
+            best, closest, since = root, left, 0
+        if closest < _SETTLED or (closest < _ROUNDING and since > _PATIENCE):
+            break
+        lengths, axes = path.step((axes * logs) @ axes.T)
+        root = root @ (axes * np.exp(-0.5 * lengths))
+    if closest >= _ROUNDING:
+        warnings.warn(
+            f"The covariance of the weights was not found in {_STEPS} steps: log variances of sigma_ are known to "
+            f"{closest:.2g} only, and probabilities are moderated by them; the classes are separable beyond rounding, "
+            "or functions are nearly dependent: use fewer or narrower functions.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return best @ best.T
+
+
+class _Path:
+    """The last few steps, and what was left after each."""
+
+    def __init__(self) -> None:
+        self._part = _FIRST
+        self._last: tuple[Array, Array] | None = None
+        self._steps: list[Array] = []
+        self._changes: list[Array] = []
+
+    def step(self, left: Array) -> tuple[Array, Array]:
+        """The next step, for what is left: its lengths along its axes, to which all that is remembered is turned.
+
+        Directions of very different variance thus stay apart, and rounding of the one does not reach the other.
+        """
+        if self._last is not None:
+            step, before = self._last
+            square = float(np.vdot(before, before))
+            made = max(float(np.vdot(step, before)) / square, _SHORTEST)
+            steep = (1.0 - float(np.vdot(left, before)) / square) / made  # how fast it falls; one if it is constant
+            self._part = float(np.clip(1.0 / steep, _LEAST, 1.0)) if steep > 0.0 else 1.0
+            nearer = float(np.vdot(left, left)) <= square
+            self._steps = [*self._steps, step][-_MEMORY:] if nearer else []
+            self._changes = [*self._changes, left - before][-_MEMORY:] if nearer else []
+        step = self._part * left
+        if self._steps:
+            changes = np.array([change.ravel() for change in self._changes])
+            shares = np.linalg.lstsq(changes.T, left.ravel(), rcond=_DISTINCT)[0]
+            for share, made, change in zip(shares, self._steps, self._changes, strict=True):
+                step = step - share * (made + self._part * change)
+        lengths, axes = np.linalg.eigh(step)
+        lengths = lengths * min(1.0, _REACH / float(np.max(np.abs(lengths))))
+        self._last = np.diag(lengths), axes.T @ left @ axes
+        self._steps, self._changes = ([axes.T @ one @ axes for one in some] for some in (self._steps, self._changes))
+        return lengths, axes
+
+
+def expected_gram(
+    library: Library, weights: Any, y: Any, blocks: list[Any], groups: list[NDArray[np.intp]], root: Array
+) -> Array:
+    r"""Expected Gram matrix of the active functions, mixed by a root of the covariance of their weights.
+
+    Parameters
+    ----------
+    library : Library
+        Where the rows live.
+    weights, y : arrays of shape (N,), (N, K)
+        Sample weights, and outputs at the mode.
+    blocks, groups : list of (N, a_k) arrays, list of ndarray of int
+        Active columns of every output, and which of the active functions they are.
+    root : ndarray of shape (a, a)
+        Root of the covariance: squares of a row's mixed functions sum to the variance of its output.
+    """
+    xp, mixing = library.xp, [library.put(root[group]) for group in groups]
+
+    def gram(mixed: Any, mean: Any, counts: Any) -> Any:
+        slope = expected_slope(xp, mean, xp.sum(mixed * mixed, axis=1))
+        return mixed.T @ ((counts * slope)[:, None] * mixed)
+
+    if len(blocks) == 1:
+        return library.get(gram(blocks[0] @ mixing[0], y[:, 0], weights))
+    p, total = softmax(xp, y), library.put(np.zeros_like(root))
+    for j, k in combinations(range(len(blocks)), 2):
+        share = p[:, j] + p[:, k]
+        rows = xp.nonzero(share > _NEITHER)[0]
+        first, second = (xp.take(blocks[i], rows, axis=0) @ mixing[i] for i in (j, k))
+        counts = xp.take(weights * share**2, rows)
+        total = total + gram(first - second, xp.take(y[:, j] - y[:, k], rows), counts)
+    return library.get(total)

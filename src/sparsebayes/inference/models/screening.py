@@ -1,0 +1,160 @@
+r"""Statistics of all functions at a mode, exact wherever they could decide anything.
+
+Of a function left out, three numbers decide: its sparsity :math:`s = \phi^\top\mathbf C\phi`, where :math:`\mathbf C`
+is the curvature of the rows less what the model explains of it, its quality :math:`q = \mathbf g^\top\phi`, and
+:math:`D = \mathbf v^\top\phi`, the change of :math:`\log|\boldsymbol\Sigma^{-1}|` with its weight (``laplace.py``).
+
+Where a partial Cholesky factorisation stands in for the dictionary, what it leaves of a kernel is itself positive
+definite, so that no entry is wrong by more than :math:`\sqrt{d_nd_m}` with the remaining diagonals d.  Therefore
+
+.. math::
+
+    |q-\hat q| \le \sqrt{d_m}\sum_n|g_n|\sqrt{d_n}, \qquad
+    |\sqrt s-\sqrt{\hat s}| \le \sqrt{d_m}\Big(\sum_n B_nd_n\Big)^{1/2},
+
+the second because :math:`\sqrt s` is a seminorm that the curvature bounds.  Functions that these bounds rule out need
+not be evaluated: neither can they gain, nor is one of them the best of those that do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.design import CompressedDesign, DenseDesign, Design
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.typing import Index
+
+Flags = NDArray[np.bool_]
+
+# What rounding may add to a remaining diagonal.
+_ROUNDING = 1e-14
+# Part of the dictionary beyond which it costs less to evaluate all of it than to pick functions out.
+_MANY = 0.5
+
+
+def may_gain(
+    S: Array, Q: Array, beta: float, whitened: Array, weights: Array, stand_in: CompressedDesign, candidates: Flags
+) -> Flags:
+    r"""Candidates of a Gaussian problem that may gain, or may have the largest q²/s of all, given what a stand-in says.
+
+    Parameters
+    ----------
+    S, Q : ndarray of shape (M,), (M, T)
+        Sparsity and quality from the model's exact residuals and the stand-in's columns.
+    beta : float
+        Inverse noise variance; the curvature of row n is beta times its weight.
+    whitened : ndarray of shape (N, T)
+        Residuals times the roots of the weights.
+    weights : ndarray of shape (N,)
+        Weights of the rows.
+    stand_in : CompressedDesign
+        With its remaining diagonals.
+    candidates : ndarray of bool, shape (M,)
+        Functions left out that may enter.
+    """
+    rows, columns = (np.sqrt(np.maximum(d, _ROUNDING)) for d in stand_in.remainders)
+    e_q = beta * np.outer(columns, (np.sqrt(weights) * rows) @ np.abs(whitened))
+    e_s = columns * np.sqrt(beta * float(weights @ rows**2))
+    q, root = np.abs(Q), np.sqrt(np.maximum(S, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at_most = np.mean((q + e_q) ** 2, axis=1) / np.maximum(root - e_s, 0.0) ** 2
+        at_least = np.mean(np.maximum(q - e_q, 0.0) ** 2, axis=1) / (root + e_s) ** 2
+    best = float(np.max(at_least[candidates], initial=-np.inf))
+    return candidates & ~(at_most < min(1.0, best))
+
+
+@dataclass(frozen=True)
+class Measured:
+    r"""Squared norms, ``s``, ``q`` and ``D`` of all functions, by output and column."""
+
+    norm: Array
+    s: Array
+    q: Array
+    D: Array
+
+    @property
+    def q2(self) -> Array:
+        """The effective squared quality, with which the slope of the evidence is exact."""
+        return self.q * (self.q - self.D)
+
+
+@dataclass(frozen=True)
+class Directions:
+    r"""What functions are multiplied with, by output.
+
+    Attributes
+    ----------
+    gradient, along : ndarray of shape (N, K)
+        The vectors g and v.
+    curvature : ndarray of shape (N, K)
+        Diagonals of the curvature of the rows.
+    half : ndarray of shape (K, N, a)
+        Such that :math:`s = \phi^\top\mathrm{diag}(B)\phi - \|\mathrm{half}^\top\phi\|^2`.
+    """
+
+    gradient: Array
+    along: Array
+    curvature: Array
+    half: Array
+
+    def measure(self, design: Design) -> Measured:
+        """The statistics of the functions of a design, each output after the other."""
+        parts: list[tuple[Array, ...]] = []
+        for k in range(self.gradient.shape[1]):
+            rows = np.column_stack([self.gradient[:, k], self.along[:, k], self.half[k]])
+            found, norm = design.moments(rows, self.curvature[:, k])
+            explained = np.einsum("ma,ma->m", found[:, 2:], found[:, 2:])
+            parts.append((norm, np.maximum(norm - explained, 0.0), found[:, 0], found[:, 1]))
+        return Measured(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+
+    def screen(self, design: Design, stand_in: CompressedDesign, candidates: NDArray[np.bool_]) -> Measured:
+        """The same from a stand-in, and from the design itself for the candidates that may matter."""
+        rough = self.measure(stand_in)
+        matters = np.any(self._contend(rough, stand_in, candidates).reshape(self.gradient.shape[1], -1), axis=0)
+        columns = np.flatnonzero(matters)
+        if len(columns) > _MANY * len(matters):
+            return self.measure(design)
+        self._replace(rough, design, columns)
+        return rough
+
+    def glance(self, design: Design, watched: Index, count: int) -> Measured:
+        r"""The statistics with ``s`` where it matters most, and no more than its bound, the norm, elsewhere.
+
+        Quality and norm cost a few products with the dictionary, ``s`` one for every function in the model and every
+        output.  So it is computed for the columns with the largest :math:`q^2/\|\phi\|^2`, which :math:`q^2/s` is at
+        least, and for those that are watched: no gain is overestimated.
+        """
+        outputs = self.gradient.shape[1]
+        found = design.correlate(np.hstack([self.gradient, self.along]))
+        norm = design.sqnorms_by_output(self.curvature)
+        parts = norm, norm, found[:, :outputs], found[:, outputs:]
+        rough = Measured(*(np.ascontiguousarray(part.T).ravel() for part in parts))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at_least = np.where(rough.norm > 0.0, rough.q2 / rough.norm, 0.0).reshape(outputs, -1)
+        best = np.argsort(-np.max(at_least, axis=0), kind="stable")[:count]
+        self._replace(rough, design, np.union1d(best, watched))
+        return rough
+
+    def _replace(self, rough: Measured, design: Design, columns: Index) -> None:
+        """Exact statistics of some columns in the place of rough ones."""
+        exact = self.measure(DenseDesign(design.columns(columns)))
+        outputs = self.gradient.shape[1]
+        places = (np.arange(outputs)[:, None] * design.shape[1] + columns).ravel()
+        for field in fields(Measured):
+            getattr(rough, field.name)[places] = getattr(exact, field.name)
+
+    def _contend(self, rough: Measured, stand_in: CompressedDesign, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Candidates that may gain, or may have the largest q²/s of all."""
+        rows, columns = (np.sqrt(np.maximum(d, _ROUNDING)) for d in stand_in.remainders)
+        e_q, e_v = (np.outer(rows @ np.abs(v), columns).ravel() for v in (self.gradient, self.along))
+        e_s = np.outer(np.sqrt(rows**2 @ self.curvature), columns).ravel()
+        e_q2 = e_q * np.abs(rough.q - rough.D) + (np.abs(rough.q) + e_q) * (e_q + e_v)
+        least, most = (np.maximum(np.sqrt(rough.s) + sign * e_s, 0.0) ** 2 for sign in (-1.0, 1.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at_most = np.where(least > 0.0, (rough.q2 + e_q2) / least, np.inf)
+            at_least = np.where(most > 0.0, (rough.q2 - e_q2) / most, -np.inf)
+        best = float(np.max(at_least[candidates], initial=-np.inf))
+        return candidates & (at_most >= min(1.0, best))

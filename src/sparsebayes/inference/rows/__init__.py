@@ -1,0 +1,1 @@
+"""Sums over rows that are elsewhere: on a device, or in partitions."""

@@ -1,0 +1,319 @@
+r"""Problems whose rows are in partitions that other processes hold: only sums over the rows travel.
+
+What a partition contributes to a sum is computed by the same code as on one machine, on the partition's rows, and the
+contributions are joined in a fixed order: which worker did what, or had to do it again, changes no more than rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from sparsebayes.basis import Functions
+from sparsebayes.design import Design, LazyDesign
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.linalg import try_cholesky
+from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.models.points import Point, SummedPoint
+from sparsebayes.inference.models.problem import Index
+from sparsebayes.inference.models.screening import Measured
+from sparsebayes.likelihood import Likelihood
+
+# What each function must have of its own, as a part of its squared norm: in a sample of the rows, above rounding; in
+# products, so much that their Cholesky factor is as good as a triangle of the rows.
+_RESOLVED = 1e-24
+_CONDITIONED = 1e-3
+# Rows whose functions are evaluated at once on a worker.
+_ROWS = 1 << 14
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Rows of one partition: inputs, targets, and the number of the first of them among all."""
+
+    X: Array
+    y: NDArray[Any]
+    first: int = 0
+
+
+class Passes(Protocol):
+    """The partitions, and what can be asked of them."""
+
+    def sum(self, work: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+        """Sum over all partitions of what ``work(partition, *arguments)`` returns, entry by entry."""
+        ...
+
+
+@dataclass(frozen=True)
+class Count(Likelihood):
+    """A likelihood known by its shape alone: its targets are with the rows."""
+
+    n_rows: int
+    n_outputs: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and outputs."""
+        return self.n_rows, self.n_outputs
+
+    def log_likelihood(self, y: Array) -> float:
+        """Computed with the rows."""
+        raise TypeError("the targets are in partitions elsewhere; only sums over them travel")
+
+    gradient = curvature = curvature_change = log_likelihood  # pyright: ignore[reportAssignmentType]
+
+
+@dataclass(frozen=True)
+class PartitionedProblem(LaplaceProblem):
+    """A non-Gaussian problem on partitioned rows.
+
+    Parameters
+    ----------
+    passes : Passes
+        The partitions.
+    functions : Functions
+        The whole dictionary, without the intercept.
+    make : callable
+        ``make(targets)`` gives the likelihood of the rows of one partition; it travels to the workers.
+    numbers : ndarray of int
+        Functions of this problem, numbered in the whole dictionary; the intercept comes after the functions.
+    """
+
+    passes: Any = None
+    functions: Any = None
+    make: Any = None
+    numbers: Any = None
+
+    def restrict(self, members: Index) -> PartitionedProblem:
+        """The problem of a part of the functions; its rows stay where they are."""
+        return self._part(members)
+
+    def enlarge(self, fresh: Index) -> PartitionedProblem:
+        """A part of a problem with further functions of it at the end."""
+        if not isinstance(self.parent, PartitionedProblem) or self.members is None:
+            raise TypeError("only a part of a problem can be enlarged")
+        return self.parent._part(np.concatenate([self.members, fresh]))
+
+    def _part(self, members: Index, values: Array | None = None) -> PartitionedProblem:
+        bias = np.flatnonzero(members == self.bias)
+        return replace(
+            self,
+            design=Counted(self.design.shape[0], len(members)),
+            candidates=self.candidates[members],
+            bias=int(bias[0]) if len(bias) else None,
+            parent=self,
+            members=members,
+            numbers=self.numbers[members],
+        )
+
+    def active(self, indices: list[int]) -> PartitionedColumns:
+        """Columns of these functions, with the rows."""
+        return PartitionedColumns(self, indices)
+
+
+class Counted(Design):
+    """The shape of a dictionary on rows that are elsewhere; what needs the rows says so."""
+
+    def __init__(self, rows: int, functions: int) -> None:
+        self._shape = rows, functions
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows in all partitions, and functions."""
+        return self._shape
+
+    def columns(self, idx: Any) -> Array:
+        """They do not travel."""
+        raise TypeError("the rows are in partitions elsewhere and do not travel; only sums over them do")
+
+
+class PartitionedColumns(ActiveColumns):
+    """The active columns of a partitioned problem: every question is one pass over the rows."""
+
+    def __init__(self, problem: PartitionedProblem, indices: list[int]) -> None:
+        self.problem, self.indices = problem, list(indices)
+        columns, outputs = problem.split(indices)
+        self._model = Model(problem.functions, problem.make, problem.numbers[columns], outputs, problem.n_outputs)
+
+    def add(self, functions: list[int]) -> PartitionedColumns:
+        """With these functions more."""
+        return PartitionedColumns(self.problem, [*self.indices, *functions])  # pyright: ignore[reportArgumentType]
+
+    def on(self, problem: LaplaceProblem, indices: list[int]) -> PartitionedColumns:
+        """The same functions under their numbers in a larger problem."""
+        return PartitionedColumns(problem, indices)  # pyright: ignore[reportArgumentType]
+
+    def keep(self, positions: list[int]) -> PartitionedColumns:
+        """With some of the functions only."""
+        return PartitionedColumns(self.problem, [self.indices[k] for k in positions])  # pyright: ignore[reportArgumentType]
+
+    def _sum(self, work: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+        return self.problem.passes.sum(work, self._model, *arguments)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def at(self, weights: Array, known: Point | None = None) -> Point:
+        """The likelihood at these weights: one pass, a Newton step's worth of sums."""
+        if known is not None and known.columns is self:
+            return known
+        fit, slope, gram = self._sum(_point, weights)
+        return SummedPoint(self, weights, float(fit), slope, gram)
+
+    def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
+        """The covariance, from which workers find the change of their rows, and the bend: one pass."""
+        return covariance, self._sum(_bend, point.outputs, covariance)[0]
+
+    def expected_gram(self, weights: Array, root: Array) -> Array:
+        """Expected Gram matrix of classes: one pass."""
+        return self._sum(_expected, weights, root)[0]
+
+    def measure(
+        self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
+    ) -> Measured:
+        """Statistics of all functions of ``problem``: one pass."""
+        numbers = problem.numbers  # pyright: ignore[reportAttributeAccessIssue]
+        products, norms = self._sum(_measure, numbers, point.outputs, change, root, bend)
+        explained = np.einsum("kma,kma->km", products[:, :, 2:], products[:, :, 2:])
+        s = np.maximum(norms - explained, 0.0)
+        return Measured(norms.ravel(), s.ravel(), products[:, :, 0].ravel(), products[:, :, 1].ravel())
+
+    def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
+        """Statistics of all functions of the problem: one pass."""
+        return self.measure(self.problem, self.problem.design, point, change, root, bend)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a worker needs to know of the active functions."""
+
+    functions: Functions
+    make: Callable[[Any], Likelihood]
+    columns: Index
+    outputs: Index
+    n_outputs: int
+
+    def on(self, partition: Partition) -> ActiveColumns:
+        """The active columns on the rows of a partition."""
+        problem = LaplaceProblem(
+            FunctionsAndOne(self.functions, partition.X),
+            self.make(partition.y),
+            np.ones(len(self.functions) + 1, dtype=bool),
+        )
+        return ActiveColumns(problem, (self.outputs * problem.design.shape[1] + self.columns).tolist())
+
+
+class FunctionsAndOne(LazyDesign):
+    """Functions on rows, never held, and the constant function as the last column."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers (N, M + 1) of rows and columns."""
+        return self._X.shape[0], len(self._functions) + 1
+
+    def columns(self, idx: Any) -> Array:
+        """Return Φ[:, idx], a new (N, k) array."""
+        idx = np.atleast_1d(np.arange(self.shape[1])[idx])
+        values = np.ones((self.shape[0], len(idx)))
+        inner = np.flatnonzero(idx < len(self._functions))
+        if len(inner):
+            values[:, inner] = self._functions.evaluate(self._X, idx[inner])
+        return values
+
+
+def _point(partition: Partition, model: Model, weights: Array) -> tuple[Any, ...]:
+    found = model.on(partition).at(weights)
+    return found.fit, found.slope, found.gram
+
+
+def _bend(partition: Partition, model: Model, weights: Array, covariance: Array) -> tuple[Any, ...]:
+    active = model.on(partition)
+    return (active.bend(active.at(weights), covariance)[1],)
+
+
+def _expected(partition: Partition, model: Model, weights: Array, root: Array) -> tuple[Any, ...]:
+    return (model.on(partition).expected_gram(weights, root),)
+
+
+def _measure(
+    partition: Partition,
+    model: Model,
+    numbers: Index,
+    weights: Array,
+    covariance: Array,
+    root: Array,
+    bend: Array,
+) -> tuple[Any, ...]:
+    """Products of all functions with the directions in which they are measured, and their norms, by output."""
+    active = model.on(partition)
+    point = active.at(weights)
+    change, _ = active.bend(point, covariance)
+    along = active.directions(point, change, root, bend)
+    values = active.problem.design.columns(numbers)
+    products, norms = [], []
+    for k in range(model.n_outputs):
+        products.append(values.T @ np.column_stack([along.gradient[:, k], along.along[:, k], along.half[k]]))
+        norms.append(along.curvature[:, k] @ np.square(values))
+    return np.stack(products), np.stack(norms)
+
+
+def _blocks(
+    partition: Partition, functions: Functions, with_bias: bool, offset: float, scale: float
+) -> Iterator[Array]:
+    r""":math:`[\boldsymbol\Phi\;t]` on runs of rows of one partition."""
+    size = len(functions) + with_bias
+    for start in range(0, len(partition.X), _ROWS):
+        part = slice(start, start + _ROWS)
+        Phi = FunctionsAndOne(functions, partition.X[part]).columns(slice(0, size))
+        yield np.column_stack([Phi, (partition.y[part] - offset) / scale])
+
+
+def triangle(partition: Partition, functions: Functions, *settings: Any) -> Array:
+    r"""The triangle R of :math:`[\boldsymbol\Phi\;t]=\mathbf Q\mathbf R` on the rows of one partition.
+
+    It holds the sums of ``gram`` without having squared their condition number, in no more numbers.
+    """
+    held = np.zeros((0, 0))
+    for block in _blocks(partition, functions, *settings):
+        held = join_triangles([held, block] if len(held) else [block])
+    return held
+
+
+def thinned(partition: Partition, step: int, functions: Functions, *settings: Any) -> Array:
+    """The triangle of some rows, evenly spaced."""
+    return triangle(replace(partition, X=partition.X[::step], y=partition.y[::step]), functions, *settings)
+
+
+def products(partition: Partition, first: Array, functions: Functions, *settings: Any) -> tuple[Array]:
+    r"""The sums :math:`\mathbf P^\top\mathbf P` of :math:`\mathbf P=[\boldsymbol\Phi\;t]\mathbf R_1^{-1}`.
+
+    With the triangle of a sample of the rows for :math:`\mathbf R_1` the columns of P are nearly orthogonal, so that
+    nothing is lost in their products, which cost far less than triangles of all rows.
+    """
+    total = np.zeros_like(first)
+    for block in _blocks(partition, functions, *settings):
+        P = solve_triangular(first, block.T, trans=1, overwrite_b=True, check_finite=False)
+        total += P @ P.T
+    return (total,)
+
+
+def independent(first: Array) -> bool:
+    """Whether the triangle of a sample determines every function apart from the others."""
+    rows, columns = first.shape
+    return rows == columns and bool(np.all(np.diagonal(first) ** 2 > _RESOLVED * np.einsum("nm,nm->m", first, first)))
+
+
+def triangle_of(sums: Array, first: Array) -> Array | None:
+    """The triangle of all rows from their products, or None where the sample did not stand for them."""
+    norms = np.sqrt(np.diagonal(sums))
+    factor = try_cholesky(sums / np.outer(norms, norms))
+    if factor is None or np.min(np.diagonal(factor)) ** 2 < _CONDITIONED:
+        return None
+    return (factor * norms) @ first
+
+
+def join_triangles(parts: list[Array]) -> Array:
+    """The triangle of all rows from those of some."""
+    return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"), dtype=np.float64)

@@ -1,0 +1,85 @@
+"""Functions that gain nothing one at a time, since those in the model hide them.
+
+Beyond the papers.  Broad functions are nearly constant, and nearly the same: only their differences, of large weights,
+say anything.  Where one of them, or the intercept, has settled as a constant, or where the targets need none, no other
+gains: it would need a large weight of the opposite sign beside it, which that one's precision, or its absence,
+forbids, and a lower precision alone only loses.  Single moves then end with an empty model, or with a constant, tens
+of nats below what two functions reach.  So additions are looked for beside an intercept, and functions in the model,
+whose precisions are next to nothing; after one is made all of them settle, and the model stands if it is better.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.inference.models.evidence import best_moves
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.search.settling import settle_all
+
+# Functions up to which a model may hide others, and additions that are tried.
+_SMALL = 10
+_TRIALS = 3
+# What such a model has to bring, in nats: single moves of a few functions miss less than that by chance, everywhere.
+_WORTHWHILE = 3.0
+# Precisions next to nothing, as parts of those of the model, or of the data's of an intercept.  The broader functions
+# are the larger their weights, and the second is for kernels a thousand times as wide as the data.
+_NOTHING = (1e-8, 1e-14)
+# Condition beyond which a model is at the mercy of rounding.
+_SINGULAR = 1e12
+
+
+def uncover(active: Active, tol: float, *, learn_noise: bool) -> tuple[int, Active] | None:
+    """A much better model with one function more, and other precisions, which settle to ``tol``.
+
+    Returns
+    -------
+    tuple of int and Active, or None
+        The function and the model; None where none is found.
+    """
+    if active.size > _SMALL:
+        return None
+    found = (_beside(active, part, tol, learn_noise) for part in _NOTHING)
+    return next((model for model in found if model is not None), None)
+
+
+def _beside(active: Active, part: float, tol: float, learn_noise: bool) -> tuple[int, Active] | None:
+    """The best of the models in which a function is added beside precisions that are this part of what they were."""
+    problem, constants = active.problem, _constants(active)
+    if not active.size and not constants:
+        return None
+    loose = _loosened(active, part, constants, None)
+    found = loose.statistics()
+    best, gain = best_moves(found.alpha, found.s, found.q2, problem.n_targets, problem.inclusion_cost)
+    gain = np.where(found.movable & ~np.isfinite(found.alpha), gain, 0.0)
+    level, kept = active.objective() + _WORTHWHILE, None
+    for i in np.argsort(-gain, kind="stable")[:_TRIALS].tolist():
+        if gain[i] <= _WORTHWHILE:
+            break
+        trial = _loosened(active, part, constants, i) if problem.n_outputs > 1 else loose.copy()
+        if not trial.add(i, float(best[i])):
+            continue
+        settle_all(trial, tol, learn_noise=learn_noise)
+        if trial.objective() > level and trial.condition_number() < _SINGULAR:
+            level, kept = trial.objective(), (i, trial)
+    return kept
+
+
+def _loosened(active: Active, part: float, constants: list[int], beside: int | None) -> Active:
+    """The functions of all outputs and their intercepts, or only of the output of a function, made loose."""
+    problem = active.problem
+    indices, size = [*active.indices, *constants], problem.n_functions // problem.n_outputs
+    alpha = np.concatenate([active.alpha, active.statistics().s[constants]])
+    same: NDArray[np.bool_] = np.array([beside is None or i // size == beside // size for i in indices])
+    stays = same | (np.arange(len(indices)) < active.size)
+    kept = [i for i, stay in zip(indices, stays, strict=True) if stay]
+    return active.like(problem, kept, (alpha * part**same)[stays])
+
+
+def _constants(active: Active) -> list[int]:
+    """Intercepts that are not in the model; of a dictionary without one, the function that is largest on the rows."""
+    problem, found = active.problem, active.statistics()
+    outside = found.movable & ~np.isfinite(found.alpha)
+    if problem.bias is not None:
+        return [i for i in range(problem.bias, len(outside), len(outside) // problem.n_outputs) if outside[i]]
+    return [] if active.size or not outside.any() else [int(np.argmax(np.where(outside, found.s, 0.0)))]

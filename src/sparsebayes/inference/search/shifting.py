@@ -1,0 +1,181 @@
+r"""All functions of the model moved at once to places where they fit better.
+
+Where a dictionary is dense, the search ends among neighbours of the right functions, and one addition and one deletion
+at a time carry each of them there in many small steps, since functions that overlap have to move together.  Beyond the
+papers: with functions :math:`\phi(c_j)` at places :math:`c_j`, and neighbours of each at :math:`c_j+h_{je}` in d
+directions, a displacement :math:`\sum_e\xi_{je}h_{je}` changes the outputs to first order by
+:math:`w_j\sum_e\xi_{je}g_{je}`, :math:`g_{je}=\phi(c_j+h_{je})-\phi(c_j)`.  At the mode, all other weights following to
+theirs, the best displacements under a normal prior solve (Gauss-Newton)
+
+.. math::
+
+    \big[(\boldsymbol\mu\boldsymbol\mu^\top)\circ\mathbf G^\top(\mathbf B-\mathbf B\boldsymbol\Phi\boldsymbol\Sigma
+    \boldsymbol\Phi^\top\mathbf B)\mathbf G+\lambda\mathbf I\big]\,\xi = \boldsymbol\mu\circ\mathbf G^\top\mathbf g,
+
+with :math:`\mathbf B` the curvature of the rows and :math:`\mathbf g` the gradient of the log likelihood.  Each
+function then gives way to the one next to where it should be, the precisions settle, and the move stands if the
+objective rises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparsebayes.basis.places import Places
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.search.settling import settle_all
+from sparsebayes.inference.search.working import holding, movable
+from sparsebayes.typing import Index
+
+# Distances at which neighbours are looked for, and the farthest that a function moves at once.
+_DISTANCES = (0.05, 0.1, 0.2)
+_REACH = 0.35
+# Standard deviation of a displacement beforehand, and moves in a row.
+_PRIOR = 0.2
+_MOVES = 20
+# A dictionary is dense where neighbours are found this close to where they were looked for, as a part of the distance.
+_DENSE = 0.35
+# Parts of the displacements that are tried, and how closely precisions settle in between, in nats.
+_LENGTHS = (1.0, 0.5, 0.25)
+_ROUGHLY = 0.1
+
+
+@dataclass(frozen=True)
+class Secants:
+    """Functions that can move (places in the model), where they are, and d neighbours of each.
+
+    Attributes
+    ----------
+    movable : (k,) integer array
+        Places in the model.
+    at : (k, d) ndarray
+        Where they are.
+    distance : float
+        At which neighbours were looked for.
+    neighbours : (k, d) integer array
+        Numbers of neighbours in the whole dictionary.
+    towards : (k, d, d) ndarray
+        How far each neighbour is, and in which direction (last axis).
+    """
+
+    movable: Index
+    at: Array
+    distance: float
+    neighbours: Index
+    towards: Array
+
+
+def shift(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | None:
+    """The model with its functions moved again and again, as long as that gains more than ``worthwhile`` each time.
+
+    None where the first move does not, or the dictionary is not dense.
+    """
+    moved = active
+    for _ in range(_MOVES):
+        further = _shift_once(moved, worthwhile, learn_noise=learn_noise)
+        if further is None:
+            break
+        moved = further
+    return None if moved is active else _among(active.problem, moved)
+
+
+def _shift_once(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | None:
+    problem, whole = active.problem, active.problem.parent
+    if whole is None or not movable(problem) or not active.size:
+        return None
+    places: Places = whole.places
+    numbers = np.array(problem.lift(active.indices), dtype=np.intp)
+    secants = next((found for distance in _DISTANCES if (found := _secants(places, numbers, distance))), None)
+    if secants is None:
+        return None
+    displacements = _displacements(active, numbers, secants)
+    level = active.objective() + worthwhile
+    for length in _LENGTHS:
+        into = numbers.copy()
+        into[secants.movable] = places.nearest(secants.at + length * displacements)
+        into = np.where(whole.eligible[into], into, numbers)
+        kept, first = np.unique(into, return_index=True)
+        if np.array_equal(kept, np.sort(numbers)):
+            return None
+        moved = _settled(active, kept, active.alpha[first], learn_noise=learn_noise)
+        if moved.objective() > level:
+            return moved
+    return None
+
+
+def _secants(places: Places, numbers: Index, distance: float) -> Secants | None:
+    """Neighbours of the functions at a distance in all directions; None where there are too few."""
+    movable = np.flatnonzero(numbers < len(places))
+    if not len(movable):
+        return None
+    at = places.at(numbers[movable])
+    k, d = at.shape
+    own, steps = np.repeat(at, d, axis=0), np.tile(distance * np.eye(d), (k, 1))
+    neighbours, off = _look(places, own + steps)
+    bare = off > _DENSE * distance  # nothing there: on the other side of the function, perhaps
+    if np.any(bare):
+        others, off_there = _look(places, own[bare] - steps[bare])
+        neighbours[bare] = np.where(off_there < off[bare], others, neighbours[bare])
+        off[bare] = np.minimum(off_there, off[bare])
+    if np.median(off) > _DENSE * distance:
+        return None
+    towards = (places.at(neighbours) - own).reshape(k, d, d)
+    return Secants(movable, at, distance, neighbours.reshape(k, d), towards)
+
+
+def _look(places: Places, points: Array) -> tuple[Index, Array]:
+    """Functions next to some points, and how far they are from them."""
+    found = places.nearest(points)
+    return found, np.linalg.norm(places.at(found) - points, axis=1)
+
+
+def _displacements(active: Active, numbers: Index, secants: Secants) -> Array:
+    """Where the functions should move to, from where they are, (k, d)."""
+    k, d, _ = secants.towards.shape
+    a, own = active.size, np.repeat(secants.movable, d)  # the function that each neighbour belongs to
+    gram, gradient = _linearised(active, numbers, secants.neighbours.ravel())
+    differences = np.zeros((a + k * d, k * d))
+    differences[np.arange(a, a + k * d), np.arange(k * d)] = 1.0
+    differences[own, np.arange(k * d)] -= 1.0
+    half = differences.T @ gram
+    cross = half[:, :a]
+    free = half @ differences - cross @ active.covariance @ cross.T
+    weights = active.mean.reshape(a, -1)[own]
+    pull = np.sum(weights * (differences.T @ gradient), axis=1)
+    prior = (secants.distance / _PRIOR) ** 2
+    xi = np.linalg.solve((weights @ weights.T) * free + prior * np.eye(k * d), pull)
+    moved = np.einsum("ke,ked->kd", xi.reshape(k, d), secants.towards)
+    length = np.linalg.norm(moved, axis=1, keepdims=True)
+    return moved * (_REACH / np.maximum(length, _REACH))
+
+
+def _linearised(active: Active, numbers: Index, neighbours: Index) -> tuple[Array, Array]:
+    """Inner products in the curvature, and with the gradient, of the model's functions and of their neighbours."""
+    whole = active.problem.parent
+    if isinstance(active, ActiveSet):
+        columns = whole.columns(np.concatenate([numbers, neighbours]))
+        residual = whole.target - columns[:, : active.size] @ active.mean
+        return active.beta * (columns.T @ columns), active.beta * (columns.T @ residual)
+    point = whole.active([*numbers.tolist(), *neighbours.tolist()]).at(
+        np.concatenate([active.mean, np.zeros(len(neighbours))])
+    )
+    return point.gram, point.slope[:, None]
+
+
+def _settled(active: Active, numbers: Index, alpha: Array, *, learn_noise: bool) -> Active:
+    """The model of other functions with these precisions, which then settle."""
+    problem, indices = active.problem.parent.restrict(numbers), list(range(len(numbers)))
+    moved = active.like(problem, indices, alpha)
+    settle_all(moved, _ROUGHLY, learn_noise=learn_noise)
+    return moved
+
+
+def _among(problem: Any, moved: Active) -> Active:
+    """The same model in the working set of another, which takes its functions in."""
+    problem, indices = holding(problem, moved.problem.lift(moved.indices))
+    return moved.like(problem, indices, moved.alpha, mean=moved.mean)

@@ -1,0 +1,275 @@
+r"""Joint sweeps from the whole dictionary: what the solvers of the original relevance vector machine share.
+
+A sweep proposes new precisions and, where it is learned, a new noise level, all together.  For every rule used here the
+proposed change of :math:`\log\alpha_m` (and of :math:`\log\beta`) has the sign of the objective's derivative, so the
+proposal is an ascent direction: where the full step would lower the objective it is halved until it does not, and the
+steps of rules that are known to be slow are lengthened as long as the objective rises.  Then
+functions leave that the evidence can do without.  A sweep counts as one move.
+
+When sweeps bring no more, the model is finished by single exact moves, additions included, until none gains more than
+the tolerance: the fixed point alone approaches its end without reaching it, and can stop where one addition would
+still help.  The certificate is then that of every other solver.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.dual import DualActive, DualLaplace
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.objective.hyperpriors import Hyperpriors
+from sparsebayes.inference.objective.noise import NoiseProfile, noise_floor
+from sparsebayes.inference.objective.scores import Scores, score
+from sparsebayes.inference.solvers.sequential import Sequential
+from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
+
+# Sweeps go on while they gain this fraction of the tolerance: their steps are many and small.
+_PATIENCE = 0.1
+# Longest change of a log precision in one sweep, and how often it is halved.
+_REACH = 8.0
+_HALVINGS = 12
+# A slow rule's steps grow by this factor from sweep to sweep while the objective rises.
+_LONGER = 1.5
+# Where sweeps have emptied the model, the whole dictionary is tried again with precisions lower by these factors, at
+# these fractions of the present noise.
+_WIDER = (1e-2, 1e-4, 1e-6, 1e-8)
+_QUIETER = (1.0, 0.1, 0.01)
+
+
+@dataclass
+class SweepState(State):
+    """Also carries whether the sweeps go on, and by how much they are lengthened."""
+
+    sweeping: bool = True
+    stride: float = 1.0
+
+
+class FixedPoint(Solver):
+    """A solver that re-estimates all hyperparameters together, beginning with the whole dictionary."""
+
+    a: float
+    b: float
+    c: float
+    d: float
+    over_relaxed: bool = False
+
+    @property
+    def hyperpriors(self) -> Hyperpriors:
+        """Gamma priors on the precisions and on the inverse noise variance."""
+        return Hyperpriors(self.a, self.b, self.c, self.d)
+
+    def check(self) -> None:
+        """Raise where a setting is out of range."""
+        self.hyperpriors.check()
+        self.check_stopping()
+
+    @abstractmethod
+    def precisions(self, active: Active) -> Array:
+        """New precisions of the functions in the model."""
+
+    @abstractmethod
+    def noise_precision(self, active: ActiveSet | DualActive) -> float:
+        """New inverse noise variance."""
+
+    @abstractmethod
+    def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
+        r"""Which functions are to leave (a mask), given :math:`\theta_m` of those in the model."""
+
+    # -- the solver contract -------------------------------------------------------------------------------
+
+    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SweepState:
+        """Begin from these functions; where there are none, from the whole dictionary."""
+        if active.size == 0 and active.problem.mean_square > 0.0:
+            active = self.whole(active)
+        return SweepState(active, learn_noise, active.evidence(), rng)
+
+    def whole(self, active: Active) -> Active:
+        """All functions, with precisions at which they have the variance of the targets together."""
+        problem = active.problem
+        every = np.flatnonzero(problem.eligible & (problem.sqnorms > 0.0))
+        unit = problem.n_effective * problem.mean_square
+        alpha = len(every) * problem.sqnorms[every] / unit
+        if isinstance(problem, LaplaceProblem):
+            return DualLaplace(problem, every.tolist(), alpha).narrowed()
+        return DualActive(problem, every.tolist(), alpha, active.beta).narrowed()
+
+    def step(self, state: State, tol: float) -> Info | None:
+        """One sweep, or one single move once sweeps bring no more; None when no move gains more than ``tol``."""
+        if isinstance(state, SweepState) and state.sweeping:
+            info = self._sweep(state, tol)
+            if info is not None:
+                return info
+        return finish(state, tol, self.hyperpriors)
+
+    def escape(self, state: State, tol: float) -> Info | None:
+        """Begin again from the whole dictionary with wider priors, where sweeps have emptied the model for nothing.
+
+        Functions that hardly vary over the data have to have large weights, which the first precisions rule out.
+        """
+        empty, problem = state.active, state.active.problem
+        if empty.size or not isinstance(state, SweepState) or isinstance(problem, LaplaceProblem):
+            return None
+        if problem.mean_square == 0.0:
+            return None
+        first = self.whole(empty)
+        best, height = None, self.objective(empty, state.learn_noise) + tol
+        for wider in _WIDER:
+            for quieter in _QUIETER if state.learn_noise else (1.0,):
+                beta = min(empty.beta / quieter, 1.0 / noise_floor(empty))
+                trial = first.moved(wider * first.alpha, beta)
+                value = self.objective(trial, state.learn_noise)
+                if value > height:
+                    best, height = trial, value
+        if best is None:
+            return None
+        gain = self.objective(best, state.learn_noise) - self.objective(empty, state.learn_noise)
+        state.active, state.evidence, state.sweeping = best, best.evidence(), True
+        state.refused.clear()
+        return Info("sweep", n_moves=1, gain=gain)
+
+    # -- sweeps --------------------------------------------------------------------------------------------
+
+    def objective(self, active: Active, learn_noise: bool) -> float:
+        """Evidence plus log priors."""
+        return active.evidence() + self.hyperpriors.log_prior(active, noise=learn_noise)
+
+    def _sweep(self, state: SweepState, tol: float) -> Info | None:
+        size, prior = state.active.size, self.hyperpriors.log_prior(state.active, noise=state.learn_noise)
+        before = state.evidence + prior
+        climbed = self._climb(state, before) if size else None
+        if climbed is None:
+            state.sweeping = False
+            return None
+        pruned, after = self._prune(*climbed, state.learn_noise)
+        narrow = pruned.narrowed()
+        state.active = narrow
+        prior = self.hyperpriors.log_prior(narrow, noise=state.learn_noise)
+        state.evidence = after - prior if narrow is pruned else narrow.evidence()
+        state.sweeping = after - before > _PATIENCE * tol or narrow.size < size
+        return Info("sweep", n_moves=1, gain=after - before)
+
+    def _climb(self, state: SweepState, before: float) -> tuple[Active, float] | None:
+        """The proposal, or as much of it as ascends, with its objective; None where none does."""
+        active = state.active
+        log_beta = float(np.log(active.beta))
+        step = np.log(self.precisions(active) / active.alpha)
+        noise_step = 0.0
+        if state.learn_noise and isinstance(active, ActiveSet | DualActive):
+            noise_step = float(np.log(self.noise_precision(active))) - log_beta
+        for length in (state.stride, *(0.5**halving for halving in range(state.stride == 1.0, _HALVINGS))):
+            alpha = active.alpha * np.exp(np.clip(length * step, -_REACH, _REACH))
+            beta = float(np.exp(log_beta + np.clip(length * noise_step, -_REACH, _REACH)))
+            trial = active.moved(alpha, min(beta, 1.0 / noise_floor(active)) if state.learn_noise else active.beta)
+            value = self.objective(trial, state.learn_noise)
+            if value > before:
+                state.stride = length * _LONGER if self.over_relaxed and length >= 1.0 else 1.0
+                return trial, value
+        return None
+
+    def _prune(self, active: Active, here: float, learn_noise: bool) -> tuple[Active, float]:
+        """Let functions leave; together where that ascends, else the least determined half of them, and so on."""
+        s, q2 = active.leave_one_out()
+        leaving = np.flatnonzero(self.leaving(active, q2 - s))
+        leaving = leaving[np.argsort(active.well_determined[leaving], kind="stable")]
+        while len(leaving):
+            stays = np.ones(active.size, dtype=bool)
+            stays[leaving] = False
+            trial = active.restricted(stays)
+            value = self.objective(trial, learn_noise)
+            if value >= here:
+                return trial, value
+            leaving = leaving[: len(leaving) // 2]
+        return active, here
+
+
+# -- single moves ------------------------------------------------------------------------------------------------
+
+
+def finish(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
+    """One single move; None when none gains more than ``tol``."""
+    ready = state.active.for_single_moves()
+    if ready is not state.active:
+        state.active, state.evidence = ready, ready.evidence()
+    if not hyperpriors.flat or not state.active.single_moves:
+        return _move(state, tol, hyperpriors)
+    info = Sequential().step(state, tol)
+    if info is not None and info.move == REFUSED and isinstance(state.active, ActiveSet):
+        return _insist(state, tol, info)
+    return info
+
+
+def _insist(state: State, tol: float, refused: Info) -> Info:
+    """Add a function that was refused because it lies in the span of the others, if that gains all the same."""
+    active, i = state.gaussian, refused.function
+    alpha = float(score(active).best[i])
+    if i in active.indices or not np.isfinite(alpha):
+        return refused
+    trial = _enlarged(active, i, alpha)
+    gain = trial.evidence() - state.evidence
+    return _done(state, trial, Info("add", i, 1, gain)) if gain > tol else refused
+
+
+def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
+    """The move with the largest gain of the objective, made on a copy and kept if it does gain."""
+    active = state.active
+    active.maintain()
+    scores = score(active, hyperpriors=hyperpriors)
+    scores.gain[list(state.refused)] = -np.inf
+    best = int(np.argmax(scores.gain)) if len(scores.gain) else -1
+    idle = scores.in_model & scores.structural & (scores.gain >= 0.0)
+    if best < 0 or (scores.gain[best] <= tol and not np.any(idle)):
+        return _settle_noise(state, tol, hyperpriors)
+    chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
+    trial = active.copy()
+    kind = _make(trial, scores, chosen)
+    if kind is None and isinstance(active, ActiveSet):
+        trial, kind = _enlarged(active, chosen, float(scores.best[chosen])), "add"
+    gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
+    if kind is None or gain < 0.0:
+        state.refused.add(chosen)
+        return Info(REFUSED, chosen)
+    return _done(state, trial, Info(kind, chosen, 1, gain))
+
+
+def _make(active: Active, scores: Scores, i: int) -> str | None:
+    """Move function i to its best precision; None if it cannot be moved there."""
+    if not scores.in_model[i]:
+        return "add" if active.add(i, float(scores.best[i])) else None
+    j = active.indices.index(i)
+    if np.isfinite(scores.best[i]):
+        return "reestimate" if active.reestimate(j, float(scores.best[i])) else None
+    return "delete" if active.delete(j) else None
+
+
+def _enlarged(active: ActiveSet, i: int, alpha: float) -> DualActive:
+    """With a function that lies in the span of the others: it adds nothing to reach, but prior variance."""
+    return DualActive(active.problem, [*active.indices, i], np.append(active.alpha, alpha), active.beta)
+
+
+def _settle_noise(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
+    """Move the noise to its best level, if that gains more than ``tol``."""
+    active = state.active
+    if not state.learn_noise or not isinstance(active, ActiveSet | DualActive):
+        return None
+    profile = NoiseProfile.of(active, hyperpriors.c, hyperpriors.noise_rate(active))
+    log_beta, _ = profile.maximum(float(np.log(active.beta)), -float(np.log(noise_floor(active))))
+    trial = active.moved(active.alpha, float(np.exp(log_beta)))
+    gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
+    return _done(state, trial, Info("noise", gain=gain)) if gain > tol else None
+
+
+def _objective(active: Active, state: State, hyperpriors: Hyperpriors) -> float:
+    return active.evidence() + hyperpriors.log_prior(active, noise=state.learn_noise)
+
+
+def _done(state: State, active: Active, info: Info) -> Info:
+    state.active, state.evidence = active, active.evidence()
+    state.refused.clear()
+    return info

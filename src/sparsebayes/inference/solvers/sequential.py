@@ -1,0 +1,405 @@
+"""The sequential algorithm of Tipping & Faul 2003, section 4.
+
+One move at a time: add a function, re-estimate its precision, or delete it, each with the exact change of the
+evidence known beforehand.  Beyond the paper, and safeguarded so that the objective never falls: once no addition or
+deletion pays, all precisions are re-estimated together (a *sweep*), and the noise, where it is learned, is moved to the
+maximum of its one-dimensional profile before convergence is declared.  Where gains are only predicted (Laplace), the
+precisions in the model are settled before the dictionary is scored, and narrow misses are tried in earnest.  The starts
+are in ``starts.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral
+
+import numpy as np
+
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.objective.noise import maximise_noise, reestimate_noise
+from sparsebayes.inference.objective.scores import Scores, score
+from sparsebayes.inference.search.climb import BATCH
+from sparsebayes.inference.search.doubts import doubt
+from sparsebayes.inference.search.hidden import uncover
+from sparsebayes.inference.search.moves import Proposals, best_exchanges, best_merges, best_splits, perform
+from sparsebayes.inference.search.settling import settle_all
+from sparsebayes.inference.search.shifting import shift
+from sparsebayes.inference.search.starts import EFFORTS
+from sparsebayes.inference.solvers.batches import EXACT, PREDICTED, companions
+from sparsebayes.inference.solvers.needs import Kind, Need
+from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State, is_number
+
+SELECTIONS = ("greedy", "ordered", "random")
+INITIALISATIONS = ("projection", "bias")
+EXCHANGES = ("never", "converged", "always")
+
+# Gains closer than this (relative) are a tie, which goes to the lowest index: which of two equal functions is kept
+# must not depend on rounding.
+_TIE = 1e-10
+# Where gains are only predicted: functions that are tried one after the other before those that gain are added, and
+# what a prediction may be wrong by, so that re-estimation goes on until this fraction of the tolerance.
+_TRIALS = 64
+_CAUTION = 0.1
+# What moving all functions at once has to bring for another such move to be tried, in nats.
+_WORTHWHILE = 0.3
+
+
+class Sequential(Solver):
+    """Sequential evidence maximisation.
+
+    Parameters
+    ----------
+    selection : {"greedy", "ordered", "random"}
+        Which move to make: the one with the largest gain, the next in order that gains, or a random one that gains.
+    initialisation : {"projection", "bias"}
+        First function: that with the largest normalised projection of the targets, or the constant one.
+    effort : {"fast", "default", "thorough"}
+        Where the noise is learned, how many places a regression is searched from: the paper's schedule alone, some
+        low noise levels too, held and then released, or more of them.
+    batch : int
+        Functions that are added to a regression at once at most, where moves are greedy; 1 makes the papers' single
+        moves, from one place.
+    noise_every : int
+        Moves between two noise updates of the paper's schedule.
+    exchange : {"never", "converged", "always"}
+        Replace one function, or two, by another wherever that raises the evidence although no single move does: once
+        no single move gains, or whenever it gains more than any of them.  All pairs are evaluated exactly.
+    split_merge : bool
+        Once nothing else gains, offer functions at new centres, between and around those kept, so that one function
+        can become two, two one, and one can move off the data (regression, functions with centres); implies exchange.
+    sweeps : bool
+        Re-estimate all precisions together once no addition or deletion pays.
+    candidates : callable, optional
+        ``candidates(centres, rng) -> array of new centres``: functions generated on the way (section 4.2).  It is
+        called at each convergence with the centres of the kept functions.
+    rounds : int
+        How often candidates are generated.
+    tol, max_iter, random_state : optional
+        As in the estimators; where given here, they win over the estimator's.
+    callback : callable, optional
+        ``callback(record, active)`` after every move; returning True stops the fit.
+    """
+
+    def __init__(
+        self,
+        selection: str = "greedy",
+        initialisation: str = "projection",
+        effort: str = "default",
+        batch: int = BATCH,
+        noise_every: int = 5,
+        sweeps: bool = True,
+        exchange: str = "never",
+        split_merge: bool = False,
+        candidates: Callable[[Array, np.random.Generator], Array] | None = None,
+        rounds: int = 10,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        random_state: int | None = None,
+        callback: Callable[..., bool | None] | None = None,
+    ) -> None:
+        self.selection = selection
+        self.initialisation = initialisation
+        self.effort = effort
+        self.batch = batch
+        self.noise_every = noise_every
+        self.sweeps = sweeps
+        self.exchange = exchange
+        self.split_merge = split_merge
+        self.candidates = candidates
+        self.rounds = rounds
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callback = callback
+
+    # -- the solver contract -------------------------------------------------------------------------------
+
+    def needs(self, kind: Kind, *, centred: bool) -> dict[Need, str]:
+        """Passes over the rows at every step where targets are not Gaussian, and what its options need."""
+        needs: dict[Need, str] = {}
+        if self.makes_functions:
+            needs[Need.FRESH] = "functions are made on the way"
+        if kind is not Kind.GAUSSIAN:
+            needs[Need.PASSES] = "goes over all rows at every step where targets are not Gaussian"
+            if self.exchange != "never":
+                needs[Need.ROWS] = "compares the columns of functions"
+        return needs
+
+    @property
+    def working_sets(self) -> bool:
+        """Whether the search may go on in a part of a large dictionary; an exchange needs the whole of it."""
+        return self.exchange == "never" and not self.split_merge
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether a regression is begun by the loop in batches: where the best moves are made, all of them at once."""
+        return self.batch > 1 and self.selection == "greedy" and self.initialisation == "projection" and self.sweeps
+
+    def check(self) -> None:
+        """Raise where a setting is out of range."""
+        for name, value, known in (
+            ("selection", self.selection, SELECTIONS),
+            ("initialisation", self.initialisation, INITIALISATIONS),
+            ("effort", self.effort, EFFORTS),
+            ("exchange", self.exchange, EXCHANGES),
+        ):
+            if value not in known:
+                raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
+        for name in ("batch", "noise_every", "rounds"):
+            value = getattr(self, name)
+            if not (is_number(value, Integral) and value >= 1):
+                raise ValueError(f"{name}={value!r}: expected a positive integer")
+        if self.candidates is not None and not callable(self.candidates):
+            raise ValueError(f"candidates={self.candidates!r}: expected a callable or None")
+        self.check_stopping()
+
+    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
+        """Begin from these functions, usually none."""
+        return State(active, learn_noise, active.evidence(), rng)
+
+    def step(self, state: State, tol: float) -> Info | None:
+        """Make one move; None when no move gains more than ``tol``."""
+        active = state.active
+        active.maintain()
+        if self._in_batches(state):
+            return self._batch_step(state, tol)
+        return self._predicted_step(state, tol) if active.approximate else self._exact_step(state, tol)
+
+    def _exact_step(self, state: State, tol: float) -> Info | None:
+        """The best single move (T&F steps 4-9), whose gain is known beforehand."""
+        active = state.active
+        if state.learn_noise and state.since_noise >= self.noise_every:
+            state.since_noise = 0
+            if reestimate_noise(state.gaussian) > 0.0:
+                return self._done(state, "noise")
+        scores = score(active)
+        choice = self._choice(state, scores, tol)
+        if choice is None:
+            return self._finish(state, scores, tol)
+        swept = self._sweep_alone(state, scores, tol)
+        if swept is not None:
+            return swept
+        if self.exchange == "always" and active.size:
+            swapped = self._exchange(state, best_exchanges, float(scores.gain[choice]))
+            if swapped is not None:
+                return swapped
+        return self._move(state, scores, choice, tol)
+
+    def _predicted_step(self, state: State, tol: float) -> Info | None:
+        """The same where gains are only predicted, and scoring the dictionary costs more than settling the model."""
+        active = state.active
+        partial = active.problem.parent is not None
+        if not state.settled:
+            state.settled, state.swept = True, not partial
+            changed = active.relax(PREDICTED.roughly) if partial else active.sweep(_CAUTION * tol)
+            if changed:
+                return self._done(state, "sweep", n_moves=changed, settled=True)
+        scores = score(active)
+        if partial and not state.swept:  # a sweep will do what single re-estimations would
+            scores = replace(scores, gain=np.where(scores.structural, scores.gain, 0.0))
+        choice = self._choice(state, scores, tol)
+        if choice is None and not state.swept:
+            state.swept = True
+            changed = active.sweep(_CAUTION * tol if state.widest or not partial else tol)
+            if changed:
+                return self._done(state, "sweep", n_moves=changed, settled=True)
+        if choice is None:
+            return self._finish(state, scores, tol)
+        if partial and not scores.in_model[choice] and self.selection == "greedy":
+            return self._several(state, scores, choice, tol)
+        return self._sweep_alone(state, scores, tol) or self._move(state, scores, choice, tol)
+
+    def _choice(self, state: State, scores: Scores, tol: float) -> int | None:
+        """The function of the next move; None where none gains ``tol``."""
+        first = None if state.refused else self._first(state, scores)
+        return self._select(state, scores, tol) if first is None else first
+
+    def _sweep_alone(self, state: State, scores: Scores, tol: float) -> Info | None:
+        """All precisions together, where no addition or deletion pays and that changes anything."""
+        if not self.sweeps or np.any(scores.structural & (scores.gain > tol)):
+            return None
+        changed = state.active.sweep(tol)
+        return self._done(state, "sweep", n_moves=changed) if changed else None
+
+    def escape(self, state: State, tol: float) -> Info | None:
+        """Add a function that the others hide, where there is one."""
+        found = uncover(state.active, tol, learn_noise=state.learn_noise)
+        if found is None:
+            return None
+        function, state.active = found
+        return self._done(state, "add", function, 1)
+
+    # -- several additions at once -------------------------------------------------------------------------
+
+    def _several(self, state: State, scores: Scores, choice: int, tol: float) -> Info:
+        """Add functions that are predicted to gain; where they do not, functions that gain in a trial."""
+        together = [] if state.refused else companions(state, scores, choice, tol)
+        alpha = scores.best[together]
+        if not together or not state.active.add_together(together, alpha, tol * len(together)):
+            if not state.swept:  # trials are dear: let them be of a model that has settled
+                state.swept = True
+                changed = state.active.sweep(tol)
+                if changed:
+                    return self._done(state, "sweep", n_moves=changed, settled=True)
+            together, alpha = self._tried(state, scores, tol)
+            # Each of them gains; together they may not.
+            while together and not state.active.add_together(together, alpha, tol * len(together)):
+                together, alpha = together[: len(together) // 2], alpha[: len(together) // 2]
+        return self._done(state, "add", choice, len(together)) if together else Info(REFUSED, choice)
+
+    def _tried(self, state: State, scores: Scores, tol: float) -> tuple[list[int], Array]:
+        """Functions each of which really gains, and the precisions with which; those that do not are refused."""
+        gain = np.where(scores.in_model, 0.0, scores.gain)
+        gain[list(state.refused)] = 0.0
+        order = [i for i in np.argsort(-gain, kind="stable")[:_TRIALS].tolist() if gain[i] > tol]
+        fresh = [i for i in order if i not in state.stale]
+        together, alpha = [], []
+        for i in fresh or order:
+            found = state.active.trial(i, float(scores.best[i]), tol)
+            if found is None:
+                state.refused.add(i)
+                continue
+            together.append(i)
+            alpha.append(found)
+            if len(together) == PREDICTED.limit:
+                break
+        return together, np.array(alpha)
+
+    def _in_batches(self, state: State) -> bool:
+        """In a working set functions are many and alike: single re-estimations would be most of the moves."""
+        active = state.active
+        return (
+            self.selection == "greedy" and self.sweeps and not active.approximate and active.problem.parent is not None
+        )
+
+    def _batch_step(self, state: State, tol: float) -> Info | None:
+        """Add the functions that gain most and hardly overlap, then settle all precisions, in turns."""
+        active = state.gaussian
+        if not state.settled:
+            state.settled = True
+            changed = settle_all(active, EXACT.roughly, learn_noise=state.learn_noise)
+            if changed:
+                return self._done(state, "sweep", n_moves=changed, settled=True)
+        scores = score(active)
+        first = self._first(state, scores)
+        outside = np.where(scores.in_model, 0.0, scores.gain)
+        outside[list(state.refused)] = 0.0
+        i = int(np.argmax(outside >= np.max(outside) * (1.0 - _TIE))) if first is None else first
+        if outside[i] > tol:
+            together = companions(state, scores, i, tol)
+            if len(together) > 1 and active.add_together(together, scores.best[together]):
+                return self._done(state, "add", i, len(together))
+            return self._move(state, scores, i)
+        changed = settle_all(active, _CAUTION * tol, learn_noise=state.learn_noise)
+        if changed:
+            return self._done(state, "sweep", n_moves=changed, settled=True)
+        return self._shift(state)
+
+    def _shift(self, state: State) -> Info | None:
+        """Move all functions at once, as long as that is worth its while; None where it is not."""
+        moved = shift(state.active, _WORTHWHILE, learn_noise=state.learn_noise) if state.shifts else None
+        if moved is None:
+            state.shifts, state.evidence = False, state.active.evidence()
+            return None
+        state.active = moved
+        return self._done(state, "shift", n_moves=moved.size)
+
+    # -- which move ----------------------------------------------------------------------------------------
+
+    def _first(self, state: State, scores: Scores) -> int | None:
+        """First function of an empty model (T&F section 4.1); None afterwards, or where nothing gains."""
+        if state.active.size or not np.any(scores.gain > 0.0):
+            return None
+        bias = state.active.problem.bias
+        if self.initialisation == "bias" and bias is not None and scores.gain[bias] > 0.0:
+            return bias
+        return int(np.argmax(scores.gain >= np.max(scores.gain) * (1.0 - _TIE)))
+
+    def _select(self, state: State, scores: Scores, tol: float) -> int | None:
+        gains = scores.gain > tol
+        gains[list(state.refused)] = False
+        fresh = gains.copy()
+        fresh[list(state.stale)] = False
+        if not np.any(fresh):  # nothing else is left: what was refused by an earlier model gets another chance
+            state.stale.clear()
+            fresh = gains
+        gaining = np.flatnonzero(fresh)
+        if len(gaining) == 0:
+            return None
+        if self.selection == "random":
+            return int(state.rng.choice(gaining))
+        if self.selection == "ordered":
+            later = gaining[gaining > state.position]
+            state.position = int(later[0] if len(later) else gaining[0])
+            return state.position
+        tied = gaining[scores.gain[gaining] >= np.max(scores.gain[gaining]) * (1.0 - _TIE)]
+        inside = tied[scores.in_model[tied]]  # a copy of a function in the model gains what re-estimation would
+        return int(inside[0] if len(inside) else tied[0])
+
+    # -- making it -----------------------------------------------------------------------------------------
+
+    def _move(self, state: State, scores: Scores, i: int, at_least: float = 0.0) -> Info:
+        """One addition, deletion or re-estimation (T&F steps 6-8)."""
+        active = state.active
+        doubtful = active.doubtful(i)
+        if doubtful and active.measured_gain(i, float(scores.best[i])) <= 0.0:
+            state.refused.add(i)  # the gain was rounding
+            return Info(REFUSED, i)
+        if not scores.in_model[i]:
+            kind, made = "add", active.add(i, float(scores.best[i]), at_least)
+        elif np.isfinite(scores.best[i]):
+            kind, made = "reestimate", active.reestimate(active.indices.index(i), float(scores.best[i]))
+        else:
+            kind, made = "delete", active.delete(active.indices.index(i))
+        if not made:
+            state.refused.add(i)
+            return Info(REFUSED, i)
+        if doubtful:
+            active.recondition()
+        return self._done(state, kind, i, 1)
+
+    def _finish(self, state: State, scores: Scores, tol: float) -> Info | None:
+        """No move gains ``tol``: drop what has no relevance left, settle the noise, or declare convergence."""
+        idle = scores.in_model & scores.structural & (scores.gain >= 0.0)
+        idle[list(state.refused)] = False
+        if np.any(idle):
+            return self._move(state, scores, int(np.argmax(np.where(idle, scores.gain, -1.0))))
+        if state.learn_noise and maximise_noise(state.gaussian) > tol:
+            return self._done(state, "noise")
+        shifted = self._shift(state) if state.active.approximate else None
+        if shifted is not None:
+            return shifted
+        whole = state.widest or state.active.problem.parent is None
+        made = doubt(state.active, state.refused, tol) if whole and state.active.approximate else None
+        return self._swap(state, tol) if made is None else self._done(state, *made, 1)
+
+    def _swap(self, state: State, tol: float) -> Info | None:
+        """Where no single move gains: several functions at once (see ``moves.py``)."""
+        kinds = [best_exchanges, best_merges] if self.split_merge or self.exchange != "never" else []
+        kinds += [best_splits] if self.split_merge else []
+        for propose in kinds:
+            swapped = self._exchange(state, propose, tol)
+            if swapped is not None:
+                return swapped
+        return None
+
+    def _exchange(self, state: State, propose: Proposals, at_least: float) -> Info | None:
+        """The first proposal of this kind that really raises the evidence."""
+        for swap in propose(state.active, at_least):
+            after = perform(state.active, swap)
+            if after is not None:
+                state.active = after
+                return self._done(state, swap.kind, swap.into[0], 1)
+        return None
+
+    def _done(self, state: State, kind: str, function: int = -1, n_moves: int = 0, *, settled: bool = False) -> Info:
+        before, state.evidence = state.objective, state.active.evidence()
+        state.since_noise += n_moves
+        state.stale |= state.refused
+        state.refused.clear()
+        state.settled = settled
+        state.swept &= settled
+        state.widest = False
+        return Info(kind, function, n_moves, state.objective - before)

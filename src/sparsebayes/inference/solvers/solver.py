@@ -1,0 +1,179 @@
+"""What the loop asks of a solver: where it begins, what one step does, and where it begins again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.objective.hyperpriors import FLAT, Hyperpriors
+from sparsebayes.inference.solvers.needs import Kind, Need
+from sparsebayes.inference.status import Status
+
+REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Info:
+    """What one step did: the move, the function, how many single moves it stands for, the change of the objective."""
+
+    move: str
+    function: int = -1
+    n_moves: int = 0
+    gain: float = 0.0
+
+
+@dataclass
+class State:
+    """What is carried from step to step.
+
+    A function is ``refused`` when its move was tried on the present model and did not raise the objective, ``stale``
+    when that was on an earlier one.  The working set is the ``widest`` where no function outside it gains.  All
+    functions may be moved at once as long as the search still ``shifts``.
+    """
+
+    active: Active
+    learn_noise: bool
+    evidence: float
+    rng: np.random.Generator
+    since_noise: int = 0
+    position: int = -1
+    refused: set[int] = field(default_factory=set)
+    stale: set[int] = field(default_factory=set)
+    settled: bool = False
+    swept: bool = False
+    widest: bool = False
+    shifts: bool = True
+
+    @property
+    def gaussian(self) -> ActiveSet:
+        """The model, where it has a noise level."""
+        if not isinstance(self.active, ActiveSet):
+            raise TypeError("only a Gaussian likelihood has a noise level")
+        return self.active
+
+    @property
+    def objective(self) -> float:
+        """What the solver maximises, at this state."""
+        return self.evidence + self.active.log_prior()
+
+    @property
+    def n_active(self) -> int:
+        """Functions in the model."""
+        return self.active.size
+
+    @property
+    def noise_variance(self) -> float:
+        """Noise variance; 1 where the likelihood has none."""
+        return 1.0 / self.active.beta
+
+    def copy(self) -> State:
+        """Independent copy on the same problem."""
+        return replace(self, active=self.active.copy(), refused=set(self.refused), stale=set(self.stale))
+
+
+def is_number(value: object, kind: type = Real) -> bool:
+    """Whether this is a number of the kind, and not a truth value."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+
+
+class Solver(BaseEstimator, ABC):
+    """One way to maximise the objective; its parameters are those of its constructor, as in scikit-learn.
+
+    ``tol``, ``max_iter`` and ``random_state`` win over the estimator's where they are given; ``callback(record,
+    active)`` is called after every move and ends the fit by returning True.
+    """
+
+    # Kinds of likelihoods that it takes, and why no others.
+    takes: ClassVar[frozenset[Kind]] = frozenset(Kind)
+    takes_why: ClassVar[str] = ""
+
+    tol: float | None = None
+    max_iter: int | None = None
+    random_state: int | None = None
+    callback: Callable[..., bool | None] | None = None
+    candidates: Callable[..., Any] | None = None
+    rounds: int = 0
+    split_merge: bool = False
+    initialisation: str = "projection"
+    effort: str = "default"
+    batch: int = 1
+
+    def needs(self, kind: Kind, *, centred: bool) -> dict[Need, str]:
+        """What it asks of the rows beside sums over them, and why, in words that follow its name.
+
+        Parameters
+        ----------
+        kind : Kind
+            Of the likelihood.
+        centred : bool
+            Whether functions are centred on rows.
+        """
+        return (
+            {} if kind is Kind.GAUSSIAN else {Need.ROWS: "needs all rows at every step where targets are not Gaussian"}
+        )
+
+    @property
+    def makes_functions(self) -> bool:
+        """Whether functions that are not in the dictionary are made on the way."""
+        return self.candidates is not None or self.split_merge
+
+    @property
+    def working_sets(self) -> bool:
+        """Whether the search may go on in a part of a large dictionary, widened until nothing outside it gains."""
+        return False
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether a regression is begun by the loop in batches, from the places of an effort."""
+        return False
+
+    @property
+    def hyperpriors(self) -> Hyperpriors:
+        """Priors on the precisions and the noise; the objective is the evidence plus their logarithm."""
+        return FLAT
+
+    @property
+    def ends(self) -> Status:
+        """What it means that the search ended by itself where single moves would still raise the evidence."""
+        return Status.STALLED
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise where a setting is out of range."""
+
+    def check_stopping(self) -> None:
+        """Raise where a setting that all solvers share is out of range."""
+        if self.max_iter is not None and not (is_number(self.max_iter, Integral) and self.max_iter >= 1):
+            raise ValueError(f"max_iter={self.max_iter!r}: expected a positive integer")
+        if self.tol is not None and not (is_number(self.tol) and 0.0 < self.tol < np.inf):
+            raise ValueError(f"tol={self.tol!r}: expected a positive, finite number")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback={self.callback!r}: expected a callable or None")
+
+    @abstractmethod
+    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
+        """Begin from this model, usually an empty one."""
+
+    def shown(self, state: State) -> Active:
+        """The model that a callback is shown."""
+        return state.active
+
+    def model(self, state: State) -> Active:
+        """The model that the search has reached, computed from nothing but the data."""
+        return state.active.recompute()
+
+    @abstractmethod
+    def step(self, state: State, tol: float) -> Info | None:
+        """Make one move; None when no move gains more than ``tol``."""
+
+    def escape(self, state: State, tol: float) -> Info | None:
+        """Make a move of another kind where no single one gains; None where there is none."""
+        return None

@@ -1,0 +1,344 @@
+r"""SBLA, the greedy subset selection of Bo, Wang & Jiao 2005.
+
+All weights share one prior precision, so that the model is that of ridge regression on a subset P of the functions,
+with :math:`\lambda = \alpha\sigma^2`:
+
+.. math::  L(\mathbf w) = \mathbf w^\top\mathbf H\mathbf w - 2\mathbf w^\top\mathbf b, \qquad
+           \mathbf H = \boldsymbol\Phi_P^\top\boldsymbol\Phi_P + \lambda\mathbf I,\quad
+           \mathbf b = \boldsymbol\Phi_P^\top\mathbf t .
+
+One function is added at a time, that of the row with the largest residual; after each addition the function that the
+fit misses least is removed if it is missed by no more than :math:`\varepsilon = \mathbf t^\top\mathbf t/(lT)`; the
+search ends when more than M have been removed.  :math:`\mathbf R = \mathbf H^{-1}` follows by rank-one updates, in
+O(nl) a step and O(nl) memory.  What the printed algorithm leaves open is settled in ``docs/subset.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+
+import numpy as np
+
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.linalg import cholesky, inverse_upper
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.objective.noise import FLOOR
+from sparsebayes.inference.solvers.needs import Kind, Need
+from sparsebayes.inference.solvers.solver import Info, Solver, State
+from sparsebayes.inference.status import Status
+from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
+
+RETURNING = ("later", "at once", "never")
+
+# The inverse is computed anew after this many rank-one updates.
+_RENEW_EVERY = 50
+# A function whose part outside the span of the subset is below this fraction of its norm adds nothing but rounding.
+_IN_SPAN = 1e-12
+
+
+class Subset:
+    r"""The functions chosen, :math:`\mathbf R=\mathbf H^{-1}` and the weights, kept by rank-one updates.
+
+    Attributes
+    ----------
+    indices : list of int
+        The subset P.
+    inverse : ndarray of shape (n, n)
+        :math:`\mathbf R`.
+    weights : ndarray of shape (n, T)
+        :math:`\mathbf R\mathbf b`.
+    log_det : float
+        :math:`\log|\mathbf H|`.
+    """
+
+    def __init__(self, problem: GaussianProblem, ridge: float) -> None:
+        self.problem, self.ridge = problem, ridge
+        rows, targets = problem.target.shape
+        self.indices: list[int] = []
+        self.columns = np.zeros((rows, 0), order="F")
+        self.inverse = np.zeros((0, 0))
+        self.weights = np.zeros((0, targets))
+        self.log_det = 0.0
+        self._updates = 0
+
+    @property
+    def size(self) -> int:
+        """Number n of functions."""
+        return len(self.indices)
+
+    @property
+    def residual(self) -> Array:
+        r""":math:`-g = \mathbf t - \boldsymbol\Phi_P\mathbf w`, whitened (eq. 10; step 8 as printed lacks t)."""
+        return self.problem.target - self.columns @ self.weights
+
+    @property
+    def misfit(self) -> float:
+        r""":math:`\mathbf t^\top\mathbf t + L(\mathbf w) = \mathbf t^\top(\mathbf t - \boldsymbol\Phi_P\mathbf w)`."""
+        return float(np.sum(self.problem.target * self.residual))
+
+    def losses(self) -> Array:
+        r""":math:`\Delta f_k = w_k^2/R_{kk}`, what removing each function costs (eq. 16), summed over the targets."""
+        return np.sum(self.weights**2, axis=1) / np.diagonal(self.inverse)
+
+    def add(self, i: int) -> bool:
+        """Add a function (eqs 7-9); False if it is in the span of the subset up to rounding."""
+        column = self.problem.columns(np.array([i]))
+        beta = self._solve(column)[:, 0]
+        # H_ss − h_sᵀβ as a sum of squares, which does not cancel
+        outside = column[:, 0] - self.columns @ beta
+        schur = float(outside @ outside) + self.ridge * (1.0 + float(beta @ beta))
+        if schur <= _IN_SPAN * float(np.sum(column**2)):
+            return False
+        direction = np.append(beta, -1.0)
+        grown = np.zeros((self.size + 1, self.size + 1))
+        grown[:-1, :-1] = self.inverse
+        self.inverse = grown + np.outer(direction, direction) / schur  # eq. 7
+        # βᵀb_P − b_s = −φ_sᵀ(t − Φ_P w), which does not cancel
+        slope = -(column.T @ self.residual)[0]
+        padded = np.vstack([self.weights, np.zeros((1, self.weights.shape[1]))])
+        self.weights = padded + direction[:, None] * slope / schur  # eq. 9
+        self.columns = np.asfortranarray(np.hstack([self.columns, column]))
+        self.indices.append(i)
+        self.log_det += float(np.log(schur))
+        self._count()
+        return True
+
+    def remove(self, k: int) -> None:
+        """Remove the k-th function (eqs 11, 13)."""
+        column, pivot = self.inverse[:, k].copy(), float(self.inverse[k, k])
+        keep = np.delete(np.arange(self.size), k)
+        self.weights = (self.weights - column[:, None] * self.weights[k] / pivot)[keep]  # eq. 13
+        self.inverse = (self.inverse - np.outer(column, column) / pivot)[np.ix_(keep, keep)]  # eq. 11
+        self.columns = np.asfortranarray(self.columns[:, keep])
+        self.indices.pop(k)
+        self.log_det += float(np.log(pivot))
+        self._count()
+
+    def _solve(self, rows: Array) -> Array:
+        r""":math:`\mathbf R\boldsymbol\Phi_P^\top` times whitened rows, with one step of refinement."""
+        found = self.inverse @ (self.columns.T @ rows)
+        return found + self.inverse @ (self.columns.T @ (rows - self.columns @ found) - self.ridge * found)
+
+    def renew(self) -> None:
+        """Compute the inverse and the weights from the columns."""
+        factor = cholesky(self.columns.T @ self.columns + self.ridge * np.eye(self.size))
+        root = inverse_upper(factor)
+        self.inverse = root @ root.T
+        self.weights = self._solve(self.problem.target)
+        self.log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
+        self._updates = 0
+
+    def copy(self) -> Subset:
+        """Independent copy."""
+        twin = Subset(self.problem, self.ridge)
+        twin.indices, twin.columns = list(self.indices), self.columns.copy()
+        twin.renew()
+        return twin
+
+    def _count(self) -> None:
+        self._updates += 1
+        if self._updates >= _RENEW_EVERY:
+            self.renew()
+        else:
+            gradient = self.columns.T @ self.residual - self.ridge * self.weights
+            self.weights = self.weights + self.inverse @ gradient  # takes off what rounding has left in them
+
+
+@dataclass(kw_only=True)
+class SubsetState(State):
+    """The subset, what was removed from it, and what may be added."""
+
+    subset: Subset
+    removed: int = 0
+    barred: set[int] = field(default_factory=set)
+
+    @property
+    def n_active(self) -> int:
+        """Functions in the subset."""
+        return self.subset.size
+
+    @property
+    def noise_variance(self) -> float:
+        """The noise given, or the one that maximises the evidence at this λ."""
+        if not self.learn_noise:
+            return 1.0 / self.active.beta
+        problem = self.subset.problem
+        mean = self.subset.misfit / (problem.n_effective * problem.n_targets)
+        return max(mean, FLOOR * problem.mean_square)
+
+    def copy(self) -> SubsetState:
+        """Independent copy."""
+        return replace(self, active=self.active.copy(), subset=self.subset.copy(), barred=set(self.barred))
+
+
+class SubsetSelection(Solver):
+    r"""Greedy selection by the largest residual, with removal (regression only).
+
+    Parameters
+    ----------
+    ridge : float
+        :math:`\lambda`, noise variance over prior variance of the weights; in units of squared values of the functions,
+        and so meant for functions of about unit height, as kernels are.
+    threshold : float
+        T: a function is removed when that costs less than the mean square of the targets divided by T.
+    removals : int, optional
+        M: the search ends when more functions than this were removed; None means a tenth of the rows.
+    returning : {"later", "at once", "never"}
+        When a removed function is a candidate again: after the next step (default); at the next one, where the same
+        function may be chosen and removed until the search ends; or never, which keeps many more functions.
+    tol, max_iter, random_state : optional
+        As in the estimators; where given here, they win.  ``tol`` is only for the certificate: the search has its own
+        rule.
+    callback : callable, optional
+        ``callback(record, active)`` after every step; returning True stops the fit.
+    """
+
+    takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST})
+    takes_why = "it lowers a squared error"
+
+    def __init__(
+        self,
+        ridge: float = 1e-3,
+        threshold: float = 1e4,
+        removals: int | None = None,
+        returning: str = "later",
+        tol: float | None = None,
+        max_iter: int | None = None,
+        random_state: int | None = None,
+        callback: Callable[..., bool | None] | None = None,
+    ) -> None:
+        self.ridge = ridge
+        self.threshold = threshold
+        self.removals = removals
+        self.returning = returning
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callback = callback
+
+    @property
+    def ends(self) -> Status:
+        """The search follows a rule of its own."""
+        return Status.SUBSET
+
+    def check(self) -> None:
+        """Raise where a setting is out of range."""
+        for name in ("ridge", "threshold", "tol"):
+            value = getattr(self, name)
+            if not (name == "tol" and value is None) and not (_is_number(value) and 0.0 < value < np.inf):
+                raise ValueError(f"{name}={value!r}: expected a positive, finite number")
+        for name, least in (("removals", 0), ("max_iter", 1)):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value, Integral) and value >= least):
+                raise ValueError(f"{name}={value!r}: expected None or an integer, at least {least}")
+        if self.returning not in RETURNING:
+            choices = ", ".join(map(repr, RETURNING))
+            raise ValueError(f"returning={self.returning!r} is not known; choose one of {choices}")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback={self.callback!r}: expected a callable or None")
+
+    # -- the solver contract -------------------------------------------------------------------------------
+
+    def needs(self, kind: Kind, *, centred: bool) -> dict[Need, str]:
+        """Single rows, where functions belong to them."""
+        return {Need.ROWS: "takes the function of the row with the largest residual"} if centred else {}
+
+    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SubsetState:
+        """An empty subset."""
+        if not isinstance(active, ActiveSet):
+            raise ValueError("solver='subset' lowers a squared error: it is for regression; use solver='sequential'")
+        subset = Subset(active.problem, self.ridge)
+        return SubsetState(active=active, learn_noise=learn_noise, evidence=active.evidence(), rng=rng, subset=subset)
+
+    def step(self, state: State, tol: float) -> Info | None:
+        """Steps 2-8 of the algorithm: add one function, then remove one if that costs next to nothing."""
+        state = _own(state)
+        subset = state.subset
+        limit = subset.problem.n_effective / 10.0 if self.removals is None else self.removals
+        if state.removed > limit:
+            return None
+        chosen = self._choose(state)
+        if chosen is None:
+            return None
+        if self.returning == "later":
+            state.barred.clear()
+        losses = subset.losses()
+        least = int(np.argmin(losses))  # eq. 17
+        moves = 1
+        if losses[least] <= subset.problem.n_targets * subset.problem.mean_square / self.threshold:
+            if self.returning != "at once":
+                state.barred.add(subset.indices[least])
+            subset.remove(least)
+            state.removed += 1
+            moves = 2
+        before, state.evidence = state.evidence, self._evidence(state)
+        return Info("add" if moves == 1 else "exchange", chosen, moves, state.evidence - before)
+
+    def shown(self, state: State) -> Active:
+        """The model, factored."""
+        return self.model(state)
+
+    def model(self, state: State) -> Active:
+        """Exact posterior of the subset, every precision λ/σ²."""
+        state = _own(state)
+        beta = 1.0 / state.noise_variance
+        alpha = np.full(state.subset.size, self.ridge * beta)
+        return ActiveSet.from_model(state.subset.problem, state.subset.indices, alpha, beta)
+
+    # -- one step ------------------------------------------------------------------------------------------
+
+    def _choose(self, state: SubsetState) -> int | None:
+        """Add the candidate with the largest score that the subset does not span; None if there is none."""
+        subset, problem = state.subset, state.subset.problem
+        scores = self._scores(subset)
+        scores[~problem.eligible] = -1.0
+        scores[subset.indices] = -1.0
+        scores[list(state.barred)] = -1.0
+        while True:
+            i = int(np.argmax(scores))
+            if scores[i] < 0.0:
+                return None
+            if subset.add(i):
+                return i
+            scores[i] = -1.0
+
+    @staticmethod
+    def _scores(subset: Subset) -> Array:
+        """Residual at the row where each function is centred (eq. 10).
+
+        For a function without a row: the root mean square of what it alone would take off the residuals, which is in
+        the same units.
+        """
+        problem, residual = subset.problem, subset.residual
+        scores = np.zeros(problem.n_functions)
+        rows = problem.rows
+        centred = rows >= 0
+        weighed = problem.row_scale > 0.0  # an outlier may weigh nothing, and then asks for nothing
+        size = np.sqrt(np.mean(residual**2, axis=1)) / np.where(weighed, problem.row_scale, np.inf)
+        scores[centred] = size[rows[centred]]
+        if not np.all(centred):
+            norms = np.sqrt(np.where(problem.sqnorms > 0.0, problem.sqnorms, 1.0) * problem.n_effective)
+            taken = np.sqrt(np.mean(problem.correlate(residual) ** 2, axis=1)) / norms
+            scores[~centred] = taken[~centred]
+        return scores
+
+    def _evidence(self, state: SubsetState) -> float:
+        r"""Log evidence at this noise: :math:`|\mathbf C| = \sigma^{2N}|\mathbf H|\lambda^{-n}`."""
+        subset, problem = state.subset, state.subset.problem
+        n = problem.n_targets * problem.n_effective
+        fit = gaussian_log_likelihood(subset.misfit, 1.0 / state.noise_variance, n)
+        return fit - 0.5 * problem.n_targets * (subset.log_det - subset.size * float(np.log(self.ridge)))
+
+
+def _own(state: State) -> SubsetState:
+    if not isinstance(state, SubsetState):
+        raise TypeError("this state was not made by SubsetSelection.init")
+    return state
+
+
+def _is_number(value: object, kind: type = Real) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
