@@ -386,7 +386,7 @@ class _Run:
                 raise _Stopped(Status.INTERRUPTED, start.number)
             info = self.solver.step(state, self.settings.tol)
             if info is None:
-                if self._widen(state):
+                if self._widen(start):
                     continue
                 info = self.solver.escape(state, self.settings.tol) if self.settings.warm is None else None
             if info is None and rounds > 0:
@@ -400,11 +400,13 @@ class _Run:
             start.n_iter += info.n_moves
             self._record(start, info)
 
-    def _widen(self, state: State) -> bool:
+    def _widen(self, start: _Start) -> bool:
         """Take more functions into the working set, where there is one and some outside it gain.
 
         Where none does for the first time, and gains are only predicted, the search goes on with trials in earnest.
+        With every function that comes the noise may collapse, and the search ends as soon as it is seen to.
         """
+        state, doubts = start.state, self.settings.doubts
         if state.widest:
             return False
         tol, partial = self.settings.tol, state.active.problem.parent is not None
@@ -413,6 +415,8 @@ class _Run:
             state.refused.clear()
             state.stale.clear()
             state.swept = False
+            if state.learn_noise and doubts is not None and doubts(state.active):
+                raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
         state.widest = outside == 0.0 and state.active.approximate and partial
         return outside > 0.0 or state.widest
 

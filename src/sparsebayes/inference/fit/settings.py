@@ -43,7 +43,8 @@ class Settings:
     folds : Folds, optional
         Judge of starts whose functions use up many rows; without it they are not trusted.
     doubts : callable, optional
-        Called with the model of the first start; the search ends there where it says so.
+        Called with the model of the first start, and as a working set takes in more functions; the search ends where it
+        says so.
     whole : bool
         Search in the whole dictionary, never in a part of it.
     """
@@ -58,7 +59,7 @@ class Settings:
     restarts: int = 0
     chance: np.random.Generator | None = None
     folds: Folds | None = None
-    doubts: Callable[[GaussianModel], bool] | None = None
+    doubts: Callable[[Active | GaussianModel], bool] | None = None
     whole: bool = False
 
 
