@@ -138,7 +138,7 @@ class Plan:
 
     @classmethod
     def named(cls, effort: str, n_functions: int, *, learn_noise: bool = True) -> Plan:
-        """The plan of this name for a dictionary of this size; no noise level is held where the noise is given."""
+        """The plan of this name for a dictionary of this size; where the noise is given, only kicks hold another."""
         if effort == "fast":
             return cls((Held(FAST_NOISE),) if learn_noise else (Schedule(),))
         thorough = effort == "thorough"
