@@ -180,7 +180,7 @@ def sample_rows(chunks: Chunks, count: int) -> Any:
     step, position = 1, 0
     for chunk in chunks:
         X = np.asarray(chunk.X)
-        kept.append(X[(-position) % step :: step])
+        kept.append(X[(-position) % step :: step].copy())  # a source may fill the same array again
         position += len(X)
         while sum(map(len, kept)) > count:
             whole = np.vstack(kept)

@@ -369,3 +369,48 @@ def test_weights_and_forgetting_multiply():
 def test_forgetting_out_of_range_is_refused_before_a_row_is_read(wrong):
     with pytest.raises(ValueError, match=r"forgetting=.*expected a number above 0 and at most 1"):
         SparseBayesRegressor().partial_fit(None, None, forgetting=wrong)
+
+
+# -- what is refused leaves nothing behind --------------------------------------------------------------------
+
+
+def test_weights_beside_chunks_are_refused():
+    X, y, weights = rows()
+    with pytest.raises(ValueError, match="sample_weight: rows that come in chunks bring their weights"):
+        SparseBayesRegressor().fit(cut(X, y), sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("settings", "given"),
+    [({}, {"sample_weight": -np.ones(100)}), ({}, {"sample_weight": np.ones(3)}), ({"noise_variance": -1.0}, {})],
+)
+def test_rows_that_were_refused_can_be_given_again(settings, given):
+    X, y, _ = rows(200)
+    model, whole = SparseBayesRegressor(), SparseBayesRegressor()
+    for k in (0, 100):
+        part = slice(k, k + 100)
+        with pytest.raises(ValueError, match=r"sample_weight|noise_variance"):
+            model.set_params(**settings).partial_fit(X[part], y[part], forgetting=0.9, **given)
+        model.set_params(noise_variance=None).partial_fit(X[part], y[part], forgetting=0.9)
+        whole.partial_fit(X[part], y[part], forgetting=0.9)
+    same(model, whole)
+
+
+def test_a_refused_first_call_does_not_fix_the_width_of_the_rows():
+    X, y, _ = rows(100)
+    model = SparseBayesRegressor()
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.partial_fit(X[:, :2], y, sample_weight=-np.ones(100))
+    assert model.partial_fit(X, y).n_features_in_ == 6
+
+
+def test_a_source_that_fills_one_array_again_and_again_is_sampled_right():
+    X, _, _ = rows(600)
+
+    def refilled():
+        held = np.empty((150, 6))
+        for k in range(0, 600, 150):
+            held[:] = X[k : k + 150]
+            yield held, np.zeros(150)
+
+    assert_array_equal(sample_rows(IterableChunks(refilled), 1000), X)

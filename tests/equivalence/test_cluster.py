@@ -231,3 +231,11 @@ class Untouched:
 def test_what_a_cluster_cannot_do_is_refused_before_anything_is_computed(model, message):
     with pytest.raises(ValueError, match=message):
         model.fit(Untouched(), Untouched())
+
+
+def test_targets_of_few_digits_are_summed_with_all_of_them(client):
+    X, y = regression(0)
+    y = (np.asarray(y) + 1e4).astype(np.float32)
+    held = SparseBayesRegressor().fit(X, y.astype(np.float64))
+    model = SparseBayesRegressor().fit(split(X), split(y))
+    assert model.log_marginal_likelihood_ == pytest.approx(held.log_marginal_likelihood_, abs=1e-5)

@@ -257,3 +257,11 @@ def test_rows_that_are_not_kept_cannot_calibrate():
 
 def test_a_constant_target_has_bars():
     assert RVR(gamma=1 / 9).fit(X, np.ones(len(Y))).std_scale_ > 0.0
+
+
+def test_error_bars_do_not_change_when_the_caller_writes_into_the_inputs():
+    X, y = datasets.make_sinc(60, noise=0.1, random_state=0)
+    untouched, written = RVR(gamma=1 / 9).fit(X, y), X.copy()
+    model = RVR(gamma=1 / 9).fit(written, y)
+    written[:] = 0.0
+    assert model.std_scale_ == untouched.std_scale_

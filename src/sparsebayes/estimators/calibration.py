@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,8 +98,9 @@ class LeftOutRows:
         n_targets = len(posteriors)
         groups = [list(range(n_targets))] if shared else [[k] for k in range(n_targets)]
         return cls(
-            X if dictionary.functions is not None else dictionary.design,
-            dictionary.functions,
+            # Copies: the caller may write into X, on whose rows functions are centred too.
+            np.array(X) if dictionary.functions is not None else dictionary.design,
+            copy.deepcopy(dictionary.functions),
             dictionary.bias,
             dictionary.eligible,
             dictionary.centre_rows(),

@@ -298,12 +298,12 @@ def column_means(cluster: Cluster) -> Array:
 
 def target_sums(partition: Partition) -> tuple[Any, ...]:
     """Sum of the targets."""
-    return (float(np.sum(partition.y)),)
+    return (float(np.sum(partition.y, dtype=np.float64)),)
 
 
 def target_spread(partition: Partition, offset: float) -> tuple[Any, ...]:
     """Squares of the targets about their mean."""
-    return (float(np.square(partition.y - offset).sum()),)
+    return (float(np.square(partition.y.astype(np.float64) - offset).sum()),)
 
 
 def magnitudes(partition: Partition, offset: float) -> tuple[float, float, float]:

@@ -85,6 +85,11 @@ class ChunkedRegression(DictionaryInputs):
         if mapped and not (CHUNKS.gives(asks_of_regression(self, resolve_solver(self.solver))) and self._pays(X.shape)):
             return False
         if not mapped:
+            if sample_weight is not None:
+                raise ValueError(
+                    "sample_weight: rows that come in chunks bring their weights with them; give chunks "
+                    "(X, y, weights), or pass all rows as one array"
+                )
             _check_fixed(self.basis, chunks.again)
         self._forget()
         self._check_settings()
@@ -131,7 +136,13 @@ class ChunkedRegression(DictionaryInputs):
             self._forget()
         self._check_settings()
         with one_thread(), self._watch() as progress:
-            self._read(Chunk(X, y, sample_weight), None, forgetting)
+            try:
+                self._read(Chunk(X, y, sample_weight), None, forgetting)
+            except (TypeError, ValueError):
+                if "_reduction" not in vars(self):  # rows that were refused leave nothing behind, no width of X either
+                    for name in ("n_features_in_", "feature_names_in_"):
+                        vars(self).pop(name, None)
+                raise
             self._learn(progress)
         return self
 
@@ -174,9 +185,15 @@ class ChunkedRegression(DictionaryInputs):
         return X, matrix
 
     def _read(self, chunk: Chunk, sample: Any, forgetting: float = 1.0) -> None:
-        """Add the rows of one chunk to the statistics; the first one also fixes the functions."""
+        """Add the rows of one chunk to the statistics; the first one also fixes the functions.
+
+        Everything is checked before anything is changed: rows that are refused can be given again.
+        """
         first = "_reduction" not in vars(self)
         X, matrix = self._checked(chunk, first)
+        check_noise(self.noise_variance, matrix.shape[1])
+        nothing = chunk.weight is not None and not np.any(np.asarray(chunk.weight))
+        weights = np.zeros(len(X)) if nothing else check_weights(chunk.weight, len(X))
         if first:
             self._make_basis(X, np.ones(len(X)))
             self._dictionary = (
@@ -188,9 +205,9 @@ class ChunkedRegression(DictionaryInputs):
         if matrix.shape[1] != len(self._reduction.shift):
             raise ValueError(f"y has {matrix.shape[1]} targets; the rows before had {len(self._reduction.shift)}")
         self._reduction = self._reduction.aged(forgetting ** len(X))
-        if chunk.weight is not None and not np.any(np.asarray(chunk.weight)):
+        if nothing:
             return
-        weights = check_weights(chunk.weight, len(X)) * forgetting ** np.arange(len(X) - 1.0, -1.0, -1.0)
+        weights = weights * forgetting ** np.arange(len(X) - 1.0, -1.0, -1.0)
         if self._reduction.n_rows == 0:
             self._begin(X, matrix, int(np.flatnonzero(weights)[0]))
         for rows in row_blocks(len(X), self._reduction.block):

@@ -267,7 +267,7 @@ def _blocks(
     for start in range(0, len(partition.X), _ROWS):
         part = slice(start, start + _ROWS)
         Phi = FunctionsAndOne(functions, partition.X[part]).columns(slice(0, size))
-        yield np.column_stack([Phi, (partition.y[part] - offset) / scale])
+        yield np.column_stack([Phi, (partition.y[part].astype(np.float64) - offset) / scale])
 
 
 def triangle(partition: Partition, functions: Functions, *settings: Any) -> Array:
