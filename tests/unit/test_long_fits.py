@@ -189,8 +189,8 @@ def test_a_handler_of_the_callers_own_stays_in_place():
 # -- checkpoints -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("part", [0.05, 0.5, 0.9])
-def test_a_regression_goes_on_to_the_same_answer(tmp_path, part):
+def resumed(tmp_path, part):
+    """A regression in one go, and one that was broken off and went on from its checkpoint."""
     X, y = sinc()
     path = tmp_path / "search.json"
     whole = RVR(gamma=1 / WIDTH**2).fit(X, y)
@@ -200,11 +200,28 @@ def test_a_regression_goes_on_to_the_same_answer(tmp_path, part):
         assert model.fit(X, y).status_ is Status.INTERRUPTED
     assert path.exists()
     model.set_params(solver__callback=None).fit(X, y)
+    assert not path.exists()
+    return whole, model
+
+
+@pytest.mark.parametrize("part", [0.05, 0.5, 0.9])
+def test_a_regression_goes_on_to_the_same_answer(tmp_path, part):
+    whole, model = resumed(tmp_path, part)
     assert_array_equal(model.relevance_, whole.relevance_)
     assert model.log_marginal_likelihood_ == pytest.approx(whole.log_marginal_likelihood_, rel=1e-10)
-    kept = [r for r in whole.history_[:made] if r.start <= model.history_[made - 1].start]
-    assert [r.move for r in model.history_][: len(kept)] == [r.move for r in kept]
-    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        0.05,
+        0.5,
+        pytest.param(0.9, marks=pytest.mark.xfail(strict=True, reason="a kick that was broken off goes another way")),
+    ],
+)
+def test_a_regression_goes_on_by_the_same_moves(tmp_path, part):
+    whole, model = resumed(tmp_path, part)
+    assert [r.move for r in model.history_] == [r.move for r in whole.history_]
 
 
 @pytest.mark.parametrize("multi_class", ["softmax", "ovr"])

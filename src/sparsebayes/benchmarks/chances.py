@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from sparsebayes.benchmarks.ledger.cases import Case, NotAtHandError, Problem
+from sparsebayes.benchmarks.ledger.cases import Case, Problem
+from sparsebayes.benchmarks.ledger.problems import drawn
 from sparsebayes.benchmarks.ledger.tables import table_problems
 from sparsebayes.benchmarks.varying import Check
 from sparsebayes.estimators import RVC, RVR
@@ -104,15 +105,8 @@ def problems(only: Iterable[str] = ()) -> list[Problem]:
 
 def run(tables: list[Problem], seeds: list[int], tell: Callable[[str], None]) -> Iterator[Row]:
     """Rows as they come; what cannot be measured is told and left out."""
-    for problem in tables:
-        for seed in seeds:
-            tell(f"{problem.name}, seed {seed} ...")
-            try:
-                case = problem.draw(seed)
-            except NotAtHandError as error:
-                tell(f"{problem.name}: {error}")
-                break
-            yield from measure(problem.name, seed, case)
+    for problem, seed, case in drawn(tables, seeds, tell):
+        yield from measure(problem.name, seed, case)
 
 
 def summary(rows: list[Row]) -> list[Row]:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from sparsebayes.benchmarks.ledger.cases import Case, NotAtHandError, Problem
+from sparsebayes.benchmarks.ledger.cases import Case, Problem
 from sparsebayes.benchmarks.ledger.measure import OURS, Row, log_loss, measure, timed
+from sparsebayes.benchmarks.ledger.problems import drawn
 from sparsebayes.benchmarks.ledger.tables import table_problems
 
 SVC_NAME, LOGISTIC = "svc", "logistic"
@@ -71,17 +72,10 @@ def run(problems: list[Problem], seeds: list[int], tell: Callable[[str], None], 
     **options
         Parameters of ``RVC``, over those of the problem.
     """
-    for problem in problems:
-        for seed in seeds:
-            tell(f"{problem.name}, seed {seed} ...")
-            try:
-                case = problem.draw(seed)
-                yield measure(problem, seed, **options)
-            except NotAtHandError as error:
-                tell(f"{problem.name}: {error}")
-                break
-            yield support_vectors(problem.name, seed, case)
-            yield logistic_regression(problem.name, seed, case)
+    for problem, seed, case in drawn(problems, seeds, tell):
+        yield measure(problem, seed, **options)
+        yield support_vectors(problem.name, seed, case)
+        yield logistic_regression(problem.name, seed, case)
 
 
 def summary(rows: list[Row]) -> list[Row]:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from rich.table import Table
 from scipy.stats import norm
 
-from sparsebayes.benchmarks.ledger.cases import Case, NotAtHandError, Problem, standardised
+from sparsebayes.benchmarks.ledger.cases import Case, Problem, standardised
 from sparsebayes.benchmarks.ledger.measure import negative_log_density, timed
+from sparsebayes.benchmarks.ledger.problems import drawn
 from sparsebayes.benchmarks.ledger.rivals import NotApplicableError, gaussian_process
 from sparsebayes.benchmarks.ledger.tables import table_problems
 from sparsebayes.datasets import load
@@ -102,20 +103,13 @@ RIVALS: dict[str, Callable[[str, int, Case], Row]] = {"gp": _exact_process}
 
 def run(problems: list[Problem], seeds: list[int], rivals: Iterable[str], tell: Callable[[str], None]) -> Iterator[Row]:
     """Rows as they come; what cannot be measured is told and left out."""
-    for problem in problems:
-        for seed in seeds:
-            tell(f"{problem.name}, seed {seed} ...")
+    for problem, seed, case in drawn(problems, seeds, tell):
+        yield from measure(problem.name, seed, case)
+        for rival in rivals:
             try:
-                case = problem.draw(seed)
-            except NotAtHandError as error:
+                yield RIVALS[rival](problem.name, seed, case)
+            except NotApplicableError as error:
                 tell(f"{problem.name}: {error}")
-                break
-            yield from measure(problem.name, seed, case)
-            for rival in rivals:
-                try:
-                    yield RIVALS[rival](problem.name, seed, case)
-                except NotApplicableError as error:
-                    tell(f"{problem.name}: {error}")
 
 
 def summary(rows: list[Row]) -> list[Row]:

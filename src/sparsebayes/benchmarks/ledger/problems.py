@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from sparsebayes.benchmarks.ledger.cases import Problem
+from sparsebayes.benchmarks.ledger.cases import Case, NotAtHandError, Problem
 from sparsebayes.benchmarks.ledger.papers import paper_problems
 from sparsebayes.benchmarks.ledger.tables import table_problems
 
@@ -24,6 +24,21 @@ def choose_problems(kinds: Iterable[str] | None = None, only: Iterable[str] | No
     if not found:
         raise ValueError(f"no problem called {', '.join(only)} is of kind {' or '.join(kinds)}")
     return found
+
+
+def drawn(
+    problems: Iterable[Problem], seeds: list[int], tell: Callable[[str], None]
+) -> Iterator[tuple[Problem, int, Case]]:
+    """Draws of problems, one after the other; a problem whose data are not at hand is told and left out."""
+    for problem in problems:
+        for seed in seeds:
+            tell(f"{problem.name}, seed {seed} ...")
+            try:
+                case = problem.draw(seed)
+            except NotAtHandError as error:
+                tell(f"{problem.name}: {error}")
+                break
+            yield problem, seed, case
 
 
 def read_seeds(text: str) -> list[int]:

@@ -35,6 +35,8 @@ class Checkpoint:
         What else the solver carries from step to step.
     history : list of dict
         Records so far.
+    leader : int
+        Last start that gained enough for all kicks to be tried again.
     """
 
     completed: int
@@ -51,6 +53,7 @@ class Checkpoint:
     stale: list[int]
     rng: dict[str, Any]
     history: list[dict[str, Any]]
+    leader: int = 0
 
     @property
     def records(self) -> list[Record]:
@@ -77,7 +80,7 @@ class Keeper(Protocol):
         ...
 
 
-def capture(state: State, start: int, n_iter: int, completed: int, history: list[Record]) -> Checkpoint:
+def capture(state: State, start: int, n_iter: int, completed: int, history: list[Record], leader: int) -> Checkpoint:
     """Describe a complete state as plain data."""
     active = state.active
     members = active.problem.members
@@ -96,6 +99,7 @@ def capture(state: State, start: int, n_iter: int, completed: int, history: list
         stale=sorted(int(i) for i in state.stale),
         rng=dict(state.rng.bit_generator.state),
         history=[asdict(record) for record in history],
+        leader=leader,
     )
 
 

@@ -104,7 +104,7 @@ class _Run:
         self.settings = settings
         self.stop = stop
         self.history: list[Record] = []
-        self.completed = -1
+        self.completed, self.leader = -1, 0
         self.searching = True
 
     def solve(self, problem: GaussianProblem | LaplaceProblem, rng: np.random.Generator) -> Result:
@@ -143,7 +143,7 @@ class _Run:
         saved = None if self.settings.keeper is None else self.settings.keeper.restore()
         if saved is None:
             return _begun(0, self.solver.init(empty, learn, rng))
-        self.history, self.completed = saved.records, saved.completed
+        self.history, self.completed, self.leader = saved.records, saved.completed, saved.leader
         return _begun(saved.start, revive(saved, self.solver, empty, rng), saved.n_iter)
 
     # -- starts --------------------------------------------------------------------------------------------
@@ -195,8 +195,8 @@ class _Run:
         if data.problem.sample is not None:
             begun = begun if begun.size else self._from_sample(data, plan, tol, fixed, batch)
             plan = continued(plan)
-        best, acquitted, leader = begun, begun.used, self.best.number
-        while (policy := plan.policy((number := self.completed + 1) - offset, leader - offset)) is not None:
+        best, acquitted = begun, begun.used
+        while (policy := plan.policy((number := self.completed + 1) - offset, self.leader - offset)) is not None:
             first = self.completed < 0
             policy = Begun(best) if first and best.size else policy
             trial = self.best if first else _Start(number, state)
@@ -206,7 +206,7 @@ class _Run:
             if first or (gain > max(_HARDLY, self.settings.tol) and self._trusted(model, best, acquitted)):
                 best, self.best = model, replace(trial, model=model)
                 acquitted = self._acquit(model) if first else max(acquitted, model.used)
-                leader = number if gain > _WORTHWHILE else leader
+                self.leader = number if gain > _WORTHWHILE else self.leader
             self._complete(number)
         if best is not begun:
             final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
@@ -339,7 +339,8 @@ class _Run:
         if self.settings.keeper is not None and self.searching:
             best = self.best = self._exact(self.best)
             made = [r for r in self.history if r.start <= max(0, self.completed) or r.start == best.number]
-            self.settings.keeper.keep(capture(best.state, best.number, best.n_iter, self.completed, made))
+            kept = capture(best.state, best.number, best.n_iter, self.completed, made, self.leader)
+            self.settings.keeper.keep(kept)
 
     def _certify(self, status: Status) -> Certificate:
         """Certify on the data; where rounding had hidden a move, make it and certify again."""
