@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,15 +82,22 @@ def fit_classification(
         known = {"stand_in": current.stand_in, "inclusion_cost": cost, "places": current.places}
         return [kind(current.design, one, eligible, bias, **known) for one in likelihoods]
 
-    learned = _solve_shared(task, dictionary, make(dictionary)[0]) if shared else solve_laplace(task, dictionary, make)
+    learned = _solve_shared(task, dictionary, make) if shared else solve_laplace(task, dictionary, make)
     found = learned.dictionary
     fit = collect(task, found, learned.results, rule(found.eligible))
     return replace(fit, kernel=learned.kernel, parameters=learned.parameters)
 
 
-def _solve_shared(task: Task, dictionary: Dictionary, problem: LaplaceProblem) -> Learned:
-    """One set of functions for all classes."""
-    result = run_classes(problem, task.solver, task.settings())
+def _solve_shared(task: Task, dictionary: Dictionary, make: Callable[[Dictionary], list[LaplaceProblem]]) -> Learned:
+    """One set of functions for all classes, unless there is none and each class has functions of its own.
+
+    Functions as wide as the data hide one another, and only the exact moves of that search tell them apart.
+    """
+    result = run_classes(make(dictionary)[0], task.solver, task.settings())
+    if result.status.converged and len(result.active.indices) <= result.active.problem.n_outputs:
+        own = solve_laplace(task, dictionary, make)
+        if own.results[0].certificate.objective > result.certificate.objective:
+            return own
     warn_unconverged([result.status], noise=False)
     return Learned(dictionary, [result])
 

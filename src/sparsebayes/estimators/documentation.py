@@ -42,7 +42,8 @@ SETTINGS = """
         One set of functions, each with one precision, for all targets in units of their standard deviations
         (regression; False by default: independent models), or for all of more than two classes under the softmax
         (classification; True by default).  Classes have functions of their own with False, and also while widths are
-        learned, with restarts, and with solvers other than the sequential one in batches.
+        learned, with restarts, with solvers other than the sequential one in batches, and where no
+        function of all classes is found.
     multi_class : {"softmax", "ovr"}
         With more than two classes: one joint model, or one against the rest for each (classification).
     class_weight : dict or "balanced", optional

@@ -54,7 +54,7 @@ _STEPS: Array = np.exp2(np.arange(-8.0, 9.0))
 # Precisions that are tried about that of a function in the model.
 _NEAR = np.exp(np.linspace(-8.0, 8.0, 161))
 # Range of a precision, of a function of unit mean square.
-_RANGE = (1e-10, 1e10)
+_RANGE = (1e-14, 1e14)
 # Newton's method ends where its next step would raise the log posterior by less than this (nats); steps at most, those
 # of the conjugate gradients inside one, and what part of the residual they leave.
 _ENOUGH, _NEWTON, _CONJUGATE, _LEFT = 1e-3, 100, 40, 1e-2
@@ -472,12 +472,12 @@ class ClassModel:
     # -- what is reported ----------------------------------------------------------------------------------
 
     def left_out_outputs(self) -> Array:
-        """Outputs of every row by the model without that row, to first order, (N, K)."""
+        """Outputs of every row by the model without that row, or without one of its copies, to first order, (N, K)."""
         curvature = self._shared_curvature(self.probabilities)
         spread = self.values @ inverse_upper(self._precision(curvature))
         leverage = np.einsum("np,np->n", spread, spread)
-        own = leverage / np.maximum(1.0 - curvature * leverage, _LEFT_OVER)
-        return self.outputs - own[:, None] * self._residuals
+        own = np.maximum(1.0 - curvature / self.rows.counts * leverage, _LEFT_OVER)
+        return self.outputs - (leverage / own)[:, None] * (self.rows.targets - self.probabilities)
 
     def covariances(self) -> list[Array]:
         """Of the weights of every class against the others, by Laplace."""
