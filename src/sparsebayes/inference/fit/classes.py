@@ -44,8 +44,8 @@ _ROUGHLY = 0.1
 # The least tolerance, in nats: Laplace's evidence of several classes is wrong by far more, and a finer search of ten
 # classes of digits takes five times as long for a log loss that is no lower.
 _LEAST_TOL = 0.1
-# How closely the mode of what is reported is found, in nats.
-_CLOSELY = 1e-15
+# How closely the mode of what is reported is found, in nats, and those of the models without one of its functions.
+_CLOSELY, _NEARLY = 1e-15, 1e-6
 # Additions that are tried in earnest before the certificate is given, and those that are: predictions are of second
 # order, and may be wrong to either side.
 _TRIED = 200
@@ -270,7 +270,7 @@ def _outside(model: ClassModel) -> Index:
 def _support(model: ClassModel) -> Support:
     """What every function brings to all classes: the model without it is found and compared."""
     everyone = np.arange(model.size)
-    smaller = [model.only(everyone != j, _CLOSELY) for j in everyone]
+    smaller = [model.only(everyone != j, _NEARLY) for j in everyone]
     lost = np.array([model.evidence - other.evidence for other in smaller])
     fit = np.array([model.height - other.height for other in smaller])
     found = model.inside()

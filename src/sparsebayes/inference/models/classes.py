@@ -58,6 +58,8 @@ _RANGE = (1e-14, 1e14)
 # Newton's method ends where its next step would raise the log posterior by less than this (nats); steps at most, those
 # of the conjugate gradients inside one, and what part of the residual they leave.
 _ENOUGH, _NEWTON, _CONJUGATE, _LEFT = 1e-3, 100, 40, 1e-2
+# Weights up to which Newton's equations are solved by a factorisation.
+_FEW_WEIGHTS = 400
 # Sweeps of one settling at most; what the objective may fall by in one; and what part of the way to the fixed point a
 # sweep goes: farther where that goes well, since it creeps, less far where it does not.
 _SWEEPS = 100
@@ -178,18 +180,16 @@ class ClassModel:
     def _risen(self, enough: float = _ENOUGH) -> ClassModel:
         """The same functions at their mode, from the present weights.
 
-        By Newton's method, its equations solved by conjugate gradients: a product with the Hessian costs as much as
-        two predictions.  A row's curvature that is the same in all T directions, of the same trace, makes one matrix of
-        P rows that preconditions them for all classes at once.
+        By Newton's method, its equations solved by conjugate gradients where weights are many: a product with the
+        Hessian costs as much as two predictions.  A row's curvature that is the same in all T directions, of the same
+        trace, makes one matrix of P rows that preconditions them for all classes at once.
         """
         values, alpha, like = self.values, self.alpha[:, None], self.rows.likelihood
         weights, outputs = self.weights, self.outputs
         height = self._height(weights, outputs)
         for _ in range(_NEWTON if len(self.alpha) else 0):
             slope = values.T @ like.gradient(outputs) - alpha * weights
-            p = softmax(np, outputs)
-            factor = self._shared_factor(p)
-            step = self._newton_step(p, slope, factor)
+            step = self._newton_step(softmax(np, outputs), slope)
             rise = float(np.vdot(slope, step))
             if rise <= 2.0 * enough:
                 break
@@ -204,7 +204,24 @@ class ClassModel:
             weights, outputs, height = weights + length * step, outputs + length * along, there
         return replace(self, weights=weights, outputs=outputs)
 
-    def _newton_step(self, p: Array, right: Array, factor: Array) -> Array:
+    def _newton_step(self, p: Array, slope: Array) -> Array:
+        """Newton's step for all weights, (P, K): exact where they are few, else by conjugate gradients."""
+        if slope.size <= _FEW_WEIGHTS:
+            return solve_cholesky(cholesky(self._hessian(p)), slope.T.ravel()).reshape(slope.shape[::-1]).T
+        return self._conjugate_step(p, slope, self._shared_factor(p))
+
+    def _hessian(self, p: Array) -> Array:
+        """Negative Hessian of the log posterior of all weights, class by class, (KP, KP)."""
+        K, P = p.shape[1], self.size
+        mixed = (np.sqrt(self.rows.counts)[:, None, None] * p[:, :, None] * self.values[:, None, :]).reshape(-1, K * P)
+        found = -(mixed.T @ mixed)
+        for k in range(K):
+            run = slice(k * P, (k + 1) * P)
+            found[run, run] += self.values.T @ ((self.rows.counts * p[:, k])[:, None] * self.values)
+        found.flat[:: K * P + 1] += np.tile(self.alpha, K)
+        return found
+
+    def _conjugate_step(self, p: Array, right: Array, factor: Array) -> Array:
         """Solve with the Hessian of all weights, (P, K), roughly, by preconditioned conjugate gradients."""
         values, alpha = self.values, self.alpha[:, None]
         found, left = np.zeros_like(right), right
