@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sparsebayes.basis import Functions
 from sparsebayes.design import DenseDesign, Design
 from sparsebayes.estimators.dictionary import Dictionary
-from sparsebayes.inference.fit.folds import FOLDS, Folds
+from sparsebayes.inference.fit.folds import FOLDS, Folds, Known
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.posterior import Calibration, GaussianPosterior, quantiles, shrinkage
 from sparsebayes.threads import one_thread
@@ -52,8 +52,8 @@ class LeftOutRows:
         Functions that may enter, and the row on which each is centred.
     targets : list of ndarray, each of shape (N, T)
         Targets of each problem, in units of their noise.
-    sizes : list of int
-        Functions that each problem has kept.
+    models : list of tuples of ndarray
+        Functions that each problem has kept, with precisions in these units.
     weights : ndarray of shape (N,)
         Sample weights.
     precisions : list of ndarray of shape (N,) or None
@@ -68,7 +68,7 @@ class LeftOutRows:
     eligible: NDArray[np.bool_]
     centres: Index | None
     targets: list[Array]
-    sizes: list[int]
+    models: list[Known]
     weights: Array
     precisions: list[Array | None]
     cost: float
@@ -80,6 +80,7 @@ class LeftOutRows:
         X: Any,
         dictionary: Dictionary,
         posteriors: list[GaussianPosterior],
+        models: list[Known],
         y: Array,
         weights: Array,
         cost: float,
@@ -105,7 +106,7 @@ class LeftOutRows:
             dictionary.eligible,
             dictionary.centre_rows(),
             [scaled[:, group] for group in groups],
-            [len(posteriors[group[0]].mean) for group in groups],
+            [(models[k][0], models[k][1] * noise[k] ** 2) for k, *_ in groups],
             weights,
             [precisions[group[0]] for group in groups],
             cost,
@@ -116,10 +117,10 @@ class LeftOutRows:
         if self.found is None:
             with one_thread():
                 design = self._design()
-                each = zip(self.targets, self.sizes, self.precisions, strict=True)
+                each = zip(self.targets, self.models, self.precisions, strict=True)
                 self.found = [one for problem in each for one in self._calibrate(design, *problem)]
             self.rows = self.functions = self.centres = None
-            self.targets, self.precisions = [], []
+            self.targets, self.models, self.precisions = [], [], []
         return self.found
 
     def _design(self) -> Design:
@@ -129,17 +130,18 @@ class LeftOutRows:
         values = self.functions.evaluate(self.rows)
         return DenseDesign(values if self.bias is None else np.insert(values, self.bias, 1.0, axis=1))
 
-    def _calibrate(self, design: Design, t: Array, size: int, precisions: Array | None) -> list[Calibration]:
+    def _calibrate(self, design: Design, t: Array, model: Known, precisions: Array | None) -> list[Calibration]:
         """Calibrations of targets with one support, in units of their noise."""
         problem = GaussianProblem(
             design, t, self.weights, self.eligible, self.bias, centres=self.centres, inclusion_cost=self.cost
         )
         problem = problem if precisions is None else problem.precise(precisions)
+        size = len(model[0])
         if problem.mean_square == 0.0 or size == 0:  # where nothing was chosen there is no optimism
             return [Calibration()] * problem.n_targets
         parts = _SMALL_PARTS if problem.n_effective <= _FEW else FOLDS
-        scores, weights = Folds(problem, parts, _ENOUGH, _KICK).standardised(1.0, size)
-        rough, rough_weights = Folds(problem, _HALVES, _ENOUGH_FOR_HALVES, _KICK).standardised(1.0, size)
+        scores, weights = Folds(problem, parts, _ENOUGH, _KICK, whole=model).standardised(1.0, size)
+        rough, rough_weights = Folds(problem, _HALVES, _ENOUGH_FOR_HALVES, _KICK, whole=model).standardised(1.0, size)
         found = []
         for mine, before in zip(scores.T, rough.T, strict=True):
             larger, smaller = quantiles(mine, weights), quantiles(before, rough_weights)
