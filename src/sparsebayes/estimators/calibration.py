@@ -60,6 +60,10 @@ class LeftOutRows:
         Precisions of the rows in units of the noise of each problem, where they differ.
     cost : float
         What a function costs in the search.
+    tuned : bool
+        Whether parameters of the kernel, several, were learned from these rows.  They are not learned again on parts.
+        That they know the rows left out hides about as much of the errors as the parts' fewer rows add to them, so that
+        parts are larger then, and nothing is taken off for the rows that they lack.
     """
 
     rows: Any
@@ -72,6 +76,7 @@ class LeftOutRows:
     weights: Array
     precisions: list[Array | None]
     cost: float
+    tuned: bool = False
     found: list[Calibration] | None = field(default=None, init=False)
 
     @classmethod
@@ -87,6 +92,7 @@ class LeftOutRows:
         *,
         shared: bool,
         precisions: list[Array | None],
+        tuned: bool,
     ) -> LeftOutRows | None:
         """Of a fit, together where its targets share their support; None where it cannot be repeated on parts."""
         noise = np.sqrt([posterior.noise_variance for posterior in posteriors])
@@ -110,6 +116,7 @@ class LeftOutRows:
             weights,
             [precisions[group[0]] for group in groups],
             cost,
+            tuned,
         )
 
     def calibrations(self) -> list[Calibration]:
@@ -139,8 +146,10 @@ class LeftOutRows:
         size = len(model[0])
         if problem.mean_square == 0.0 or size == 0:  # where nothing was chosen there is no optimism
             return [Calibration()] * problem.n_targets
-        parts = _SMALL_PARTS if problem.n_effective <= _FEW else FOLDS
+        parts = _SMALL_PARTS if problem.n_effective <= _FEW and not self.tuned else FOLDS
         scores, weights = Folds(problem, parts, _ENOUGH, _KICK, whole=model).standardised(1.0, size)
+        if self.tuned:
+            return [Calibration.of(mine, weights) for mine in scores.T]
         rough, rough_weights = Folds(problem, _HALVES, _ENOUGH_FOR_HALVES, _KICK, whole=model).standardised(1.0, size)
         found = []
         for mine, before in zip(scores.T, rough.T, strict=True):
