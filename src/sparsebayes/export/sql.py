@@ -10,6 +10,7 @@ query itself, by expressions that SQLite, PostgreSQL and DuckDB share.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def to_sql(
         several targets; a classification ``label`` and a column ``p_LABEL`` for each class, as ``predict_proba``.  A
         row in which an input that the model uses is NULL gives NULL; a model of tables fills gaps in, as its
         ``predict`` does, and gives NULL only where a cell cannot be read, such as letters in the place of a number.
-        Dates are columns of dates or timestamps without a zone, or texts that start with ``YYYY-MM-DD``.
+        Dates are columns of dates or timestamps without a zone, or texts such as ``2024-03-31``, ``2024-03`` and
+        ``31.03.2024`` (the order of day and month is that of the training rows); months in words give NULL.
 
     Raises
     ------
@@ -123,17 +125,19 @@ class _Query:
         """The steps from the table to the inputs; only what is used is read."""
         if self.plan.columns is None:
             return [("inputs", [*kept, *(f"{self._input(j)} AS x{j}" for j in sorted(self.used))] or ["0 AS k"])]
-        cells, days, inputs, first = list(kept), [], [], 0
+        cells, dates, days, inputs, first = list(kept), [], [], [], 0
         for i, column in enumerate(self.plan.columns):
             places = range(first, first + len(column.features))
             first += len(places)
             used = [j for j in places if j in self.used]
             if used:
                 cells.append(f"{_cell(column, self.columns[i])} AS r{i}")
-                days += [f"{_days(f'r{i}', column)} AS d{i}"] if isinstance(column, Date) else []
+                if isinstance(column, Date):
+                    dates.append(f"{_iso(f'r{i}', column)} AS t{i}")
+                    days.append(f"{_days(f't{i}', column)} AS d{i}")
                 features = _features(column, f"d{i}" if isinstance(column, Date) else f"r{i}")
                 inputs += [f"{self._standardised(features[j - places[0]], j)} AS x{j}" for j in used]
-        return [("cells", cells or ["0 AS k"]), ("days", days), ("inputs", inputs)]
+        return [("cells", cells or ["0 AS k"]), ("dates", dates), ("days", days), ("inputs", inputs)]
 
     def _input(self, j: int) -> str:
         return self._standardised(f"CAST({self.columns[j]} AS DOUBLE PRECISION)", j)
@@ -199,8 +203,9 @@ def _cell(column: Column, name: str) -> str:
     text = f"TRIM(CAST({name} AS TEXT))"
     missing = f"{name} IS NULL OR LOWER({text}) IN ({_literals(MISSING)})"
     if isinstance(column, Date):
-        iso = f"{text} LIKE '____-__-__' OR {text} LIKE '____-__-__ __:__%' OR {text} LIKE '____-__-__T__:__%'"
-        return f"CASE WHEN {missing} THEN '' WHEN {iso} THEN {text} END"
+        # Only the first ten characters are the date's own: after them a dot stands before parts of a second.
+        date = f"REPLACE(REPLACE(SUBSTR({text}, 1, 10), '/', '-'), '.', '-')"
+        return f"CASE WHEN {missing} THEN '' ELSE {date} || SUBSTR({text}, 11) END"
     if isinstance(column, Category):
         if column.kind == "boolean":
             true, false = (f"LOWER({text}) IN ({_literals(words)})" for words in (TRUE, FALSE))
@@ -214,6 +219,37 @@ def _cell(column: Column, name: str) -> str:
     # SQLite would take the digits that a text starts with, and zero where it starts with none.
     digits = f"TRIM(CAST({value} AS TEXT), '0123456789+-.eE ') = ''"
     return f"CASE WHEN {missing} THEN {_number(column.fill)} WHEN {digits} THEN CAST({value} AS DOUBLE PRECISION) END"
+
+
+def _iso(cell: str, column: Date) -> str:
+    """A date in ISO order, of a text with dashes; empty where it is missing, NULL where it cannot be read."""
+    branches = [f"WHEN {_like(cell, '____-__', clock=False)} THEN {cell} || '-01'"]
+    for first, second in product((1, 2), repeat=2):
+        one, two = "_" * first, "_" * second
+        ends = first + second + 7  # where the time of the day begins
+        month, day = _two_digits(cell, 6, first), _two_digits(cell, first + 7, second)
+        branches.append(f"WHEN {_like(cell, f'____-{one}-{two}')} THEN {_dashed(cell, 1, month, day, ends)}")
+        month, day = _two_digits(cell, 1, first), _two_digits(cell, first + 2, second)
+        month, day = (day, month) if column.day_first else (month, day)
+        year = first + second + 3
+        branches.append(f"WHEN {_like(cell, f'{one}-{two}-____')} THEN {_dashed(cell, year, month, day, ends)}")
+    return f"CASE WHEN {cell} = '' THEN '' {' '.join(branches)} END"
+
+
+def _two_digits(cell: str, place: int, length: int) -> str:
+    part = f"SUBSTR({cell}, {place}, {length})"
+    return part if length == 2 else f"'0' || {part}"
+
+
+def _dashed(cell: str, year: int, month: str, day: str, rest: int) -> str:
+    return f"SUBSTR({cell}, {year}, 4) || '-' || {month} || '-' || {day} || SUBSTR({cell}, {rest})"
+
+
+def _like(cell: str, date: str, clock: bool = True) -> str:
+    """Whether a text is a date of this form, alone or with a time of the day."""
+    digits = f"TRIM(SUBSTR({cell}, 1, {len(date)}), '0123456789-') = ''"
+    forms = " OR ".join(f"{cell} LIKE '{date}{time}'" for time in ("", " __:__%", "T__:__%")[: 3 if clock else 1])
+    return f"{digits} AND ({forms})"
 
 
 def _days(cell: str, column: Date) -> str:
