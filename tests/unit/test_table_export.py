@@ -351,6 +351,14 @@ class TestLoad:
         answer = opened.predict(pandas.DataFrame(new_rows()))
         assert answer["mean"].tolist() == expected("regression", "rbf")["mean"]
 
+    def test_one_line_says_what_it_is(self):
+        assert repr(model("regression", "rbf")).startswith("TableModel('target' from 9 columns, estimator=RVR(")
+        assert len(repr(model("regression", "rbf"))) < 120
+
+    def test_an_array_has_no_columns(self):
+        with pytest.raises(TypeError, match=r"ndarray: expected a data frame, or a mapping.*estimator_"):
+            model("regression", "rbf").predict(np.zeros((2, 9)))
+
     def test_returns_the_estimator_that_was_saved(self):
         est = sparsebayes.RVR().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.5])
         sparsebayes.save(est, "a.model", metadata={"columns": ["x"]})

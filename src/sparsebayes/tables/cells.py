@@ -33,7 +33,31 @@ _BODY = re.compile(
 )
 _UNIT = re.compile(r"[^\W\d_]{1,5}[²³]?|°[CF]?")
 # Units that are also written without a space: of other letters, as in 12a, nobody knows that they are one.
-_ATTACHED = frozenset("k kg g mg t km m cm mm m² m³ km² l ml h min s ms W kW kWh V Hz °C °F".split())
+_ATTACHED = frozenset(
+    (
+        "k",
+        "t",
+        "kg",
+        "g",
+        "mg",
+        "km",
+        "m",
+        "cm",
+        "mm",
+        "m²",
+        "m³",
+        "km²",
+        "l",
+        "ml",
+        "h",
+        "min",
+        "s",
+        "W",
+        "kW",
+        "kWh",
+        "V",
+    )
+)
 _ENGLISH = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.?\d+")
 _CONTINENTAL = re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d*,?\d+")
 _GAPS = r"['\u00a0\u202f ]"

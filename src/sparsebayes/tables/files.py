@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sparsebayes.atomic import write_atomically
 
 from .cells import as_number, is_missing
-from .table import MAX_COLUMNS, Array, Table, as_cells, list_names
+from .table import HEADERLESS, MAX_COLUMNS, Array, Table, as_cells, list_names
 
 _PARQUET = (".parquet", ".pq")
 _FEATHER = (".feather", ".arrow", ".ipc")
@@ -29,7 +29,6 @@ _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 # Characters that no text file has, and binary files have soon.
 _BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
-_HEADERLESS = "the first line holds values, not names"
 _YEARS = range(1800, 2201)
 
 Columns = tuple[list[str], list[Any], list[str]]
@@ -59,7 +58,7 @@ def read_table(path: Path) -> Table:
         raise ValueError(f"{path}: the column name {list_names(twice)} occurs more than once; rename the columns")
     if not columns or len(columns[0]) == 0:
         raise ValueError(f"{path} has a header but no rows")
-    headed = suffix not in (*_PARQUET, *_FEATHER) and not any(_HEADERLESS in note for note in notes)
+    headed = suffix not in (*_PARQUET, *_FEATHER) and not any(HEADERLESS in note for note in notes)
     return Table(path, dict(zip(names, columns, strict=True)), tuple(notes), 2 if headed else 1)
 
 
@@ -143,7 +142,7 @@ def _read_csv(path: Path, content: bytes) -> Columns:
     names = [name.strip() for name in rows[0]]
     if _lacks_header(rows):
         names = [f"column{k + 1}" for k in range(len(rows[0]))]
-        notes.append(f"{_HEADERLESS}: the columns are called {list_names(names[:2])} … {names[-1]!r}")
+        notes.append(f"{HEADERLESS}: the columns are called {list_names(names[:2])} … {names[-1]!r}")
         rows.insert(0, names)
     return names, [list(column) for column in zip(*rows[1:], strict=True)], notes
 

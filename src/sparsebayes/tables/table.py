@@ -20,6 +20,8 @@ _NAMES_SHOWN = 20
 _LARGEST = 1e150  # squares of larger numbers overflow
 
 MAX_COLUMNS = 10_000
+# How the note of a file without names begins.
+HEADERLESS = "the first line holds values, not names"
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,11 @@ def as_table(data: Any, name: str = "the table") -> Table:
     """
     if isinstance(data, Table):
         return data
+    if not hasattr(data, "columns") and not isinstance(data, Mapping):
+        raise TypeError(
+            f"{name} is of type {type(data).__name__}: expected a data frame, or a mapping from names of columns to "
+            "their values; a bare array goes to the estimator itself (estimator_)"
+        )
     columns: dict[str, Array | list[str]] = {}
     for key in data.columns if hasattr(data, "columns") else data:
         values = np.asarray(data[key])
