@@ -80,8 +80,9 @@ def test_fits_on_a_narrow_screen(page):
 
 def test_the_slider_moves_the_plot_by_keyboard(page):
     slider = page.locator("#step")
-    end, last = marker(page), lit(page)
     slider.focus()
+    page.keyboard.press("End")
+    end, last = marker(page), lit(page)
     page.keyboard.press("Home")
     assert marker(page) != end
     assert "Record 1 of" in page.locator("#said").inner_text()
@@ -92,6 +93,29 @@ def test_the_slider_moves_the_plot_by_keyboard(page):
     page.keyboard.press("End")
     assert (marker(page), lit(page)) == (end, last)
     assert page.messages == []
+
+
+def test_the_slider_stands_where_the_model_was_reached(page):
+    """Later starts, which were not kept, come after it."""
+    said = page.locator("#said").inner_text()
+    assert "the one that was kept" in said
+    kept = [r for r in page.model.history_ if r.start == page.model.certificate_.start][-1]
+    assert f" {kept.n_active} function" in said
+    page.locator("#play").click()
+    page.locator("#play").click()
+    assert int(page.locator("#step").input_value()) < max(10, len(page.model.history_) // 10)
+
+
+def test_nothing_is_cut_off(page):
+    outside = page.evaluate("""[...document.querySelectorAll("svg")].flatMap((svg) => {
+      const box = svg.getBoundingClientRect();
+      return [...svg.querySelectorAll("text")].filter((text) => {
+        const own = text.getBoundingClientRect();
+        return own.right > box.right + 1 || own.left < box.left - 1;
+      }).map((text) => text.textContent);
+    })""")
+    assert outside == []
+    assert page.evaluate("[...document.querySelectorAll('pre')].every((pre) => pre.scrollWidth <= pre.clientWidth)")
 
 
 def test_everything_is_reached_by_tab(page):

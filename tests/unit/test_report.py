@@ -10,7 +10,7 @@ from sparsebayes.basis import RBF
 from sparsebayes.datasets import load, make_sinc
 from sparsebayes.report import write_report
 from sparsebayes.report.replay import chapters, play
-from sparsebayes.report.svg import labelled, ticks
+from sparsebayes.report.svg import Chart, labelled, ticks
 
 VOID = {"meta", "link", "input"}
 
@@ -128,7 +128,38 @@ def test_ticks_are_round_and_inside():
         assert low <= found[0] <= found[-1] <= high
 
 
+def test_numbers_of_rows_are_whole():
+    for most in (1, 2, 3, 7, 11, 19, 260):
+        found = ticks(-0.04 * most, 1.04 * most, whole=True)
+        assert found[0] == 0.0
+        assert 2 <= len(found) <= 7
+        assert all(place == round(place) for place in found)
+
+
+def test_numbers_at_the_edge_are_not_cut():
+    """A label stands in the middle of its tick, but never beyond the picture."""
+    drawn = Chart([8000.0, 50000.0], [0.0, 1.0], ("income", ""), "t").render()
+    place = float(re.search(r'class="tick" x="([\d.]+)" y="[\d.]+">50,000<', drawn)[1])
+    assert place + 3.1 * len("50,000") <= 420.0
+
+
 class TestClasses:
+    def test_a_class_without_functions_has_no_empty_chart(self, tmp_path):
+        rng = np.random.default_rng(5)
+        X = rng.normal(size=(150, 2))
+        g = X[:, 0] + 0.3 * rng.normal(size=150)
+        page = page_of(tmp_path, SparseBayesClassifier(), X, np.digitize(g, [-0.7, 0.7]), explain=True)
+        section = page[page.index('<section id="explain"') : page.index('<section id="search"')]
+        assert "no columns of its own, the other classes are measured against it" in section
+        assert section.count("attributions to") == 2
+
+    def test_what_classes_do_not_have_is_not_spoken_of(self, tmp_path):
+        X = np.random.default_rng(0).normal(size=(40, 2))
+        page = page_of(tmp_path, SparseBayesClassifier(), X, X[:, 0] > 0)
+        assert "The fit and its probabilities" in page
+        assert "noise level" not in page
+        assert "noise level" in page_of(tmp_path, SparseBayesRegressor(), X, X[:, 0] + 0.1 * X[:, 1])
+
     """Reports on classes: one input, several classes coupled or apart."""
 
     def data(self):

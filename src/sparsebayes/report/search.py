@@ -21,12 +21,13 @@ _MOVES = {"add": "added", "delete": "deleted", "reestimate": "re-estimated"}
 
 @dataclass(frozen=True)
 class Search:
-    """Charts of a search and the data with which the script moves them."""
+    """Charts of a search and the data with which the script moves them; ``kept`` is where the model was reached."""
 
     evidence: str
     functions: str
     data: str
     n_records: int
+    kept: int
     label: str
 
 
@@ -72,7 +73,9 @@ def _search(case: Case, history: list[Any], certificate: Any, label: str) -> Sea
         "words": _MOVES,
     }
     # "</" would end the script element that holds the data.
-    return Search(chart.render(), functions, json.dumps(data).replace("<", "\\u003c"), len(history), label)
+    text = json.dumps(data).replace("<", "\\u003c")
+    kept = max((k for k, r in enumerate(history, 1) if r.start == certificate.start), default=len(history))
+    return Search(chart.render(), functions, text, len(history), kept, label)
 
 
 def _titled(title: str, label: str) -> str:
@@ -80,7 +83,7 @@ def _titled(title: str, label: str) -> str:
 
 
 def _evidence_chart(steps: Any, objective: Any, story: list[Chapter], n: int, label: str) -> Chart:
-    top, typical = float(objective.max()), float(np.percentile(objective, 10))
+    top, typical = float(objective.max()), float(np.percentile(objective, 30))
     # The first moves of a start are far below the rest; what matters is near the top.
     shown = np.maximum(objective, typical - 0.1 * (top - typical))
     title = _titled("the objective, record by record", label)

@@ -186,13 +186,14 @@ def as_table(data: Any, name: str = "the table") -> Table:
     """
     if isinstance(data, Table):
         return data
-    if not hasattr(data, "columns") and not isinstance(data, Mapping):
+    keys = getattr(data, "columns", list(data) if isinstance(data, Mapping) else None)
+    if keys is None:
         raise TypeError(
             f"{name} is of type {type(data).__name__}: expected a data frame, or a mapping from names of columns to "
             "their values; a bare array goes to the estimator itself (estimator_)"
         )
     columns: dict[str, Array | list[str]] = {}
-    for key in data.columns if hasattr(data, "columns") else data:
+    for key in keys:
         values = np.asarray(data[key])
         if values.ndim != 1:
             raise ValueError(f"{name}: column {str(key)!r} has shape {values.shape}; expected one value for each row")

@@ -48,6 +48,7 @@ function replay(block) {
   }
 
   let timer = null;
+  let untouched = true; // the slider stands where the model was reached, and the first play begins at the beginning
   function stop() {
     clearInterval(timer);
     timer = null;
@@ -56,7 +57,8 @@ function replay(block) {
   }
   button.addEventListener("click", () => {
     if (timer !== null) return stop();
-    if (slider.value === slider.max) slider.value = "1";
+    if (untouched || slider.value === slider.max) slider.value = "1";
+    untouched = false;
     button.textContent = "Pause";
     button.setAttribute("aria-pressed", "true");
     // However long the search was, it plays in about twenty seconds.
@@ -67,7 +69,7 @@ function replay(block) {
       if (slider.value === slider.max) stop();
     }, 100);
   });
-  slider.addEventListener("input", () => { if (timer !== null) stop(); show(); });
+  slider.addEventListener("input", () => { untouched = false; if (timer !== null) stop(); show(); });
   show();
 }
 
