@@ -44,6 +44,7 @@ def searches_of(case: Case) -> list[Search]:
 def _search(case: Case, history: list[Any], certificate: Any, label: str) -> Search:
     story = chapters(history)
     objective = np.array([record.objective for record in history])
+    reached = _reached(history, certificate)
     steps = np.arange(1, len(history) + 1)
     chart = _evidence_chart(steps, objective, story, len(history), label)
     names, functions = _functions_chart(
@@ -54,7 +55,7 @@ def _search(case: Case, history: list[Any], certificate: Any, label: str) -> Sea
         "y": np.round(chart.py(objective), 1).tolist(),
         "span": chart.span,
         "chapters": [{"first": chapter.first, "begin": chapter.begin} for chapter in story],
-        "winner": certificate.start,
+        "winner": _run_around(story, reached, len(history)),
         "names": names,
         "records": [
             [
@@ -74,8 +75,22 @@ def _search(case: Case, history: list[Any], certificate: Any, label: str) -> Sea
     }
     # "</" would end the script element that holds the data.
     text = json.dumps(data).replace("<", "\\u003c")
-    kept = max((k for k, r in enumerate(history, 1) if r.start == certificate.start), default=len(history))
-    return Search(chart.render(), functions, text, len(history), kept, label)
+    return Search(chart.render(), functions, text, len(history), reached + 1, label)
+
+
+def _reached(history: list[Any], certificate: Any) -> int:
+    """The record at which the model that was kept was reached: of its start, and at its objective.
+
+    Where widths are learned, a start is gone on with at other widths, and may have ended elsewhere.
+    """
+    own = [k for k, record in enumerate(history) if record.start == certificate.start] or [len(history) - 1]
+    return min(own, key=lambda k: (abs(history[k].objective - certificate.objective), -k))
+
+
+def _run_around(story: list[Chapter], record: int, n: int) -> tuple[int, int]:
+    """First and last record of the chapter that holds a record."""
+    edges = [*(chapter.first for chapter in story), n]
+    return next((first, last - 1) for first, last in pairwise(edges) if first <= record < last)
 
 
 def _titled(title: str, label: str) -> str:

@@ -25,7 +25,7 @@ function replay(block) {
       .filter((part) => part).join("; ")
       : move in search.words && f >= 0 ? `${search.words[move]} ${search.names[f]}`
       : move === "noise" ? "the noise was re-estimated" : "several functions were re-estimated together";
-    const kept = start === search.winner ? ", the one that was kept" : "";
+    const kept = search.winner[0] <= k && k <= search.winner[1] ? ", the one that was kept" : "";
     const level = search.noise ? `, noise ${noise}` : "";
     return `Record ${k + 1} of ${search.records.length} (start ${start}${kept}): ${what}. `
       + `Objective ${objective} nats, ${active} function${active === 1 ? "" : "s"} in the model${level}.`;
