@@ -305,33 +305,48 @@ def _gaussian(plan: Plan) -> tuple[Steps, list[str]]:
 
 
 def _classes(plan: Plan) -> tuple[Steps, list[str]]:
+    """Outputs tempered by their uncertainty, and from them the label and the probabilities."""
+    steps, label, shares = (_two if plan.head is Head.LOGISTIC else _several)(plan)
+    names = [_identifier(f"p_{name}") for name in np.asarray(plan.classes).tolist()]
+    named = [f"{share} AS {name}" for share, name in zip(shares, names, strict=True)]
+    return [("decisions", _decisions(plan)), *steps], [f'{label} AS "label"', *named]
+
+
+def _decisions(plan: Plan) -> list[str]:
+    """Columns d_k; of a softmax, how far each output is above the largest, in units of the uncertainty of the two."""
     count = range(plan.n_outputs)
-    largest = {k: " AND ".join(f"m{k} >= m{i}" for i in count if i != k) for k in count}
-    if plan.head is Head.SOFTMAX:
-        pairs = pair_table(plan.n_outputs)
-        gaps = [[f"(m{k} - m{b}) / {_inflation(pairs[b, k])}" if k != b else "0.0" for b in count] for k in count]
-        decisions = [f"{_case({largest[b]: gaps[k][b] for b in count})} AS d{k}" for k in count]
-    else:
-        decisions = [f"m{k} / {_inflation(k)} AS d{k}" for k in count]
+    if plan.head is not Head.SOFTMAX:
+        return [f"m{k} / {_inflation(k)} AS d{k}" for k in count]
+    pairs = pair_table(plan.n_outputs)
+    above = [{_largest("m", b, count): _gap(k, b, pairs) for b in count} for k in count]
+    return [f"{_case(gaps)} AS d{k}" for k, gaps in enumerate(above)]
+
+
+def _gap(k: int, b: int, pairs: np.ndarray) -> str:
+    return "0.0" if k == b else f"(m{k} - m{b}) / {_inflation(pairs[b, k])}"
+
+
+def _largest(column: str, k: int, count: range) -> str:
+    """Whether the k-th of some columns is the largest."""
+    return " AND ".join(f"{column}{k} >= {column}{i}" for i in count if i != k)
+
+
+def _two(plan: Plan) -> tuple[Steps, str, list[str]]:
+    first, second = (_literal(label) for label in np.asarray(plan.classes).tolist())
+    shares = [f"1.0 / (1.0 + {_exp(f'{sign}d0')})" for sign in ("", "-")]
+    return [], f"CASE WHEN d0 > 0.0 THEN {second} WHEN d0 <= 0.0 THEN {first} END", shares
+
+
+def _several(plan: Plan) -> tuple[Steps, str, list[str]]:
+    count = range(plan.n_outputs)
     labels = [_literal(label) for label in np.asarray(plan.classes).tolist()]
-    steps: Steps = [("decisions", decisions)]
-    if plan.head is Head.LOGISTIC:
-        shares = [f"1.0 / (1.0 + {_exp(f'{sign}d0')})" for sign in ("", "-")]
-        label = f"CASE WHEN d0 > 0.0 THEN {labels[1]} WHEN d0 <= 0.0 THEN {labels[0]} END"
-    else:
-        label = _case({" AND ".join(f"d{k} >= d{i}" for i in count if i != k): labels[k] for k in count})
-        if plan.head is Head.SOFTMAX:
-            masses = [f"{_exp(f'd{k}')} AS e{k}" for k in count]
-        else:
-            masses = [f"1.0 / (1.0 + {_exp(f'-d{k}')}) AS e{k}" for k in count]
-        steps += [("masses", masses), ("total", [f"{_sum([f'e{k}' for k in count])} AS total"])]
-        even = _number(1.0 / plan.n_outputs)
-        shares = [f"CASE WHEN total > 0.0 THEN e{k} / total WHEN total = 0.0 THEN {even} END" for k in count]
-    named = [
-        f"{share} AS {_identifier(f'p_{name}')}"
-        for share, name in zip(shares, np.asarray(plan.classes).tolist(), strict=True)
-    ]
-    return steps, [f'{label} AS "label"', *named]
+    softmax = plan.head is Head.SOFTMAX
+    masses = [_exp(f"d{k}") if softmax else f"1.0 / (1.0 + {_exp(f'-d{k}')})" for k in count]
+    total = _sum([f"e{k}" for k in count])
+    even = _number(1.0 / plan.n_outputs)
+    shares = [f"CASE WHEN total > 0.0 THEN e{k} / total WHEN total = 0.0 THEN {even} END" for k in count]
+    steps = [("masses", [f"{mass} AS e{k}" for k, mass in enumerate(masses)]), ("total", [f"{total} AS total"])]
+    return steps, _case({_largest("d", k, count): labels[k] for k in count}), shares
 
 
 def _inflation(p: int) -> str:

@@ -8,7 +8,7 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -241,31 +241,42 @@ def _from_arrow(pyarrow: Any, column: Any) -> Array | list[str]:
 
 
 def _read_excel(path: Path, content: bytes) -> Columns:
+    filled = {title: rows for title, rows in _sheets(path, content).items() if rows}
+    if not filled:
+        raise ValueError(f"{path} is empty; expected a header line and rows of numbers")
+    title, rows = next(iter(filled.items()))
+    width = max(len(row) for row in rows)
+    _check_width(path, width)
+    names = ["" if cell is None else str(cell).strip() for cell in _filled_up(rows[0], width)]
+    cells = np.empty((len(rows) - 1, width), dtype=object)
+    for values, row in zip(cells, rows[1:], strict=True):
+        values[:] = _filled_up(row, width)
+    notes = [f"read from the first of {len(filled)} sheets, {title!r}"] if len(filled) > 1 else []
+    return names, [as_cells(column) for column in cells.T], notes
+
+
+def _sheets(path: Path, content: bytes) -> dict[str, list[list[Any]]]:
+    """The rows of every sheet that hold anything, each as far as its last filled cell."""
     try:
         import openpyxl
     except ImportError as error:
         raise ImportError('Excel files need openpyxl: pip install "sparsebayes[excel]"; or save it as CSV') from error
     try:
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
-        sheets = {sheet.title: [list(row) for row in sheet.iter_rows(values_only=True)] for sheet in book.worksheets}
+        sheets = {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets}
         book.close()
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         raise ValueError(f"{path} is not an Excel file that can be read: {error}") from error
-    filled = {title: rows for title, rows in sheets.items() if any(cell is not None for row in rows for cell in row)}
-    if not filled:
-        raise ValueError(f"{path} is empty; expected a header line and rows of numbers")
-    title, found = next(iter(filled.items()))
-    rows = [row for row in found if any(cell is not None for cell in row)]
-    width = max(max(k for k, cell in enumerate(row) if cell is not None) for row in rows) + 1
-    _check_width(path, width)
-    rows = [(row + [None] * width)[:width] for row in rows]
-    names = ["" if cell is None else str(cell).strip() for cell in rows[0]]
-    columns = []
-    for place in range(width):
-        values = np.empty(len(rows) - 1, dtype=object)
-        values[:] = [row[place] for row in rows[1:]]
-        columns.append(as_cells(values))
-    return names, columns, [f"read from the first of {len(filled)} sheets, {title!r}"] if len(filled) > 1 else []
+    return {title: list(filter(None, map(_shortened, rows))) for title, rows in sheets.items()}
+
+
+def _shortened(row: Sequence[Any]) -> list[Any]:
+    last = max((k for k, cell in enumerate(row) if cell is not None), default=-1)
+    return list(row[: last + 1])
+
+
+def _filled_up(row: list[Any], width: int) -> list[Any]:
+    return row + [None] * (width - len(row))
 
 
 def _pyarrow() -> tuple[Any, Any]:
