@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from sparsebayes.frames import data_frame
 from sparsebayes.inference.objective.support import Support, SupportRule
 from sparsebayes.typing import Array
 
@@ -79,11 +80,7 @@ class SupportReport:
 
     def to_frame(self) -> Any:
         """The table as a pandas DataFrame."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError('a DataFrame needs pandas: pip install "sparsebayes[files]"') from error
-        return pandas.DataFrame({name: list(getattr(self, name)) for name in self.columns})
+        return data_frame({name: list(getattr(self, name)) for name in self.columns})
 
     def __str__(self) -> str:
         titles = [_TITLES[name] for name in self.columns]

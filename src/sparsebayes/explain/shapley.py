@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.estimators import MODELS
+from sparsebayes.frames import data_frame
 from sparsebayes.posterior import ClassPosterior
 from sparsebayes.threads import one_thread
 
@@ -83,12 +84,7 @@ class Attributions:
 
     def to_frame(self, output: int = 0) -> Any:
         """Attributions of one output as a pandas DataFrame, one column for each input."""
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError('a DataFrame needs pandas: pip install "sparsebayes[files]"') from None
-        values = self.values if self.values.ndim == 2 else self.values[:, :, output]
-        return pandas.DataFrame(values, columns=self.feature_names)
+        return data_frame(self.values if self.values.ndim == 2 else self.values[:, :, output], self.feature_names)
 
 
 def shapley(
