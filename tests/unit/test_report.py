@@ -1,6 +1,7 @@
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sparsebayes.basis import RBF
 from sparsebayes.datasets import load, make_sinc
 from sparsebayes.report import write_report
 from sparsebayes.report.replay import chapters, play
+from sparsebayes.report.search import _reached
 from sparsebayes.report.svg import Chart, labelled, ticks
 
 VOID = {"meta", "link", "input"}
@@ -114,6 +116,17 @@ class TestReplay:
         history = RVR(gamma=1 / 16).fit(X, y).history_
         odd = [replace(record, n_active=record.n_active + 7) for record in history]
         assert all(chapter.begin is None for chapter in chapters(odd))
+
+
+def test_the_replay_stands_where_the_model_was_reached():
+    """Where widths are learned a start is gone on with at other widths, and its last record may be another model's."""
+
+    def record(start, objective):
+        return SimpleNamespace(start=start, objective=objective)
+
+    history = [record(0, -9.0), record(1, -8.0), record(1, -5.0), record(2, -6.0), record(1, -3.0), record(3, -7.0)]
+    assert _reached(history, SimpleNamespace(start=1, objective=-5.0 + 1e-9)) == 2
+    assert _reached(history, SimpleNamespace(start=7, objective=-5.0)) == 5  # not recorded: the last
 
 
 def test_ticks_have_names_of_their_own():
