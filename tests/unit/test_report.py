@@ -161,7 +161,9 @@ class TestClasses:
         rng = np.random.default_rng(5)
         X = rng.normal(size=(150, 2))
         g = X[:, 0] + 0.3 * rng.normal(size=150)
-        page = page_of(tmp_path, SparseBayesClassifier(), X, np.digitize(g, [-0.7, 0.7]), explain=True)
+        page = page_of(
+            tmp_path, SparseBayesClassifier(shared_support=False), X, np.digitize(g, [-0.7, 0.7]), explain=True
+        )
         section = page[page.index('<section id="explain"') : page.index('<section id="search"')]
         assert "no columns of its own, the other classes are measured against it" in section
         assert section.count("attributions to") == 2
