@@ -44,7 +44,7 @@ class TestTables:
             (b"a,b,y\n1,2,7\n2,3,7\n5,1,7\n", ["'y' is 7 in every row", "--target"]),
             (b"a,b,y\n1,2,2020-01-01\n2,3,2021-01-01\n", ["'y'", "dates", "days since"]),
             (b"a,b,Yy\n1,2,3\n2,3,4\n", ["--target 'y' is not a column", "did you mean 'Yy'?"]),
-            (b"1.5,2,3\n2,3,4\n", ["'column1', 'column2', 'column3'"]),
+            (b"1.5,2,3\n2,3,4\n", ["'column1', 'column2', 'column3'", "first line holds values, not names"]),
             (b"a,b,y\n1,2,\n2,3,NA\n", ["'y'", "no values"]),
             (rows("1,2,low"), ["'y'", "single row", "'low'"]),
         ],

@@ -201,7 +201,7 @@ def _encode(y: NDArray[Any], weights: Array) -> tuple[NDArray[Any], NDArray[np.i
     present = np.flatnonzero(np.bincount(labels[weights > 0], minlength=len(classes)))
     if len(present) < 2:
         raise ValueError(
-            f"y has one class only ({classes[present[0]]!r} on the rows of positive weight): "
+            f"y has one class only ({classes[present].tolist()[0]!r} on the rows of positive weight): "
             "a classifier needs at least 2 classes"
         )
     renumber = np.full(len(classes), -1, dtype=np.intp)

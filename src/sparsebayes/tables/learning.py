@@ -355,6 +355,7 @@ class _Fits:
             if self.estimator is None:
                 raise
             self.interrupted = True
+            self.notes.append("interrupted: the model is the best so far, and what was still to be tried was not")
         return self
 
     def _vary(self) -> None:
