@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -37,6 +37,8 @@ AUTO, ROWS, COLUMNS, BOTH = "auto", "rbf", "columns", "both"
 KERNELS = (AUTO, ROWS, "linear", "poly", "laplacian", COLUMNS, BOTH)
 LIKELIHOODS = ("gaussian", "outliers", "student-t", "poisson")
 _WITHOUT_GAMMA = ("linear", COLUMNS, BOTH)
+# Widths that are tried, as multiples of the usual one: for several classes, and beside the columns.
+_WIDTHS_OF_CLASSES = (0.25, 0.5, 1.0, 2.0, 4.0)
 _WIDTHS_BESIDE_COLUMNS = (1.0, 0.5, 0.25)
 # The solver that widths are learned with.
 _OF_WIDTH = "sequential"
@@ -374,8 +376,7 @@ class _Fits:
         rows = self.estimator
         made = {ROWS: rows if isinstance(rows.kernel, RBF) else self._make(ROWS, rows.kernel_)}
         made[COLUMNS] = self._make(COLUMNS)
-        several = self.task == CLASSIFICATION and len(np.unique(self.y)) > 2
-        if not several:  # each class has functions of its own: both together take too long
+        if not self._several():  # of several classes, folds take too long
             made[BOTH] = self._make(BOTH, self._width_beside_columns(made[ROWS].kernel))
             search = partial(_search, solver=self.options.solver, observe=self.observe)
             self.choice = by_folds(made, self.X, self.y, self.options.seed, search)
@@ -389,7 +390,11 @@ class _Fits:
 
     def _fit_with_width(self, kernel: str) -> None:
         """Functions on the rows, their width by evidence."""
-        if len(self.y) <= _ROWS_FOR_WIDTH and self.options.solver == _OF_WIDTH:
+        if kernel == ROWS and self._several():
+            best = self._best_width(kernel, self._usual_widths(_WIDTHS_OF_CLASSES))
+            self.notes.append(f"of {len(_WIDTHS_OF_CLASSES)} widths, {best.width:.3g} has the most evidence")
+            self._fit(self._make(kernel, best))
+        elif len(self.y) <= _ROWS_FOR_WIDTH and self.options.solver == _OF_WIDTH:
             self._fit(self._make(kernel).set_params(gamma="evidence"))
         else:
             self._fit(self._make(kernel, self._width(kernel)))
@@ -406,17 +411,28 @@ class _Fits:
 
     def _width_beside_columns(self, alone: Any) -> Any:
         """The kernel whose width has the most evidence beside the columns, which take over what is straight."""
+        return self._best_width(BOTH, [alone, *self._usual_widths(_WIDTHS_BESIDE_COLUMNS)])
+
+    def _usual_widths(self, factors: Iterable[float]) -> list[Any]:
+        """Kernels of multiples of the width that gamma="scale" has with standardised inputs."""
+        usual = float(np.sqrt(self.X.shape[1]))
+        return [RBF(factor * usual) for factor in factors]
+
+    def _best_width(self, way: str, tried: list[Any]) -> Any:
+        """The kernel with the most evidence on not too many rows."""
         some = np.arange(len(self.y))
         if len(self.y) > _ROWS_FOR_WIDTH:
             _, some = _shuffled(self.y, _ROWS_FOR_WIDTH, self.options.seed, self.task == CLASSIFICATION)
-        usual = float(np.sqrt(self.X.shape[1]))  # of standardised inputs, as gamma="scale" has it
-        tried = [alone, *(RBF(factor * usual) for factor in _WIDTHS_BESIDE_COLUMNS)]
         found = []
         for kernel in tried:
-            model = self._make(BOTH, kernel)
+            model = self._make(way, kernel)
             _search(model, self.X[some], self.y[some], self.options.solver, self.observe)
             found.append(model.log_marginal_likelihood_)
         return tried[int(np.argmax(found))]
+
+    def _several(self) -> bool:
+        """Whether there are more than two classes."""
+        return self.task == CLASSIFICATION and len(np.unique(self.y)) > 2
 
     def _make(self, kernel: str, width: Any = None) -> Any:
         """An unfitted estimator; ``width`` is a kernel whose width is known."""
