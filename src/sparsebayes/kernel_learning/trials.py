@@ -340,9 +340,9 @@ class GaussianSearch(Search):
             counts.append(made)
         return self._trial(found.log_theta, models, counts, trial.number if alone else self._next - 1, (1.0,))
 
-    def left_out(self, trial: Trial, problem: GaussianProblem, fold: Index) -> Folds:
-        """Searches on parts of the rows, made in the way in which the trial was."""
-        return Folds(problem, fold=fold, search=self._search_singly if trial.exact else None)
+    def left_out(self, trial: Trial, problem: GaussianProblem, fold: Index, enough: float) -> Folds:
+        """Searches on parts of the rows, made in the way in which the trial was, until so many have been left out."""
+        return Folds(problem, fold=fold, enough=enough, search=self._search_singly if trial.exact else None)
 
     def _search_singly(self, problem: GaussianProblem, beta: float) -> Found:
         active = run(problem, Sequential(batch=1), _singly(1.0 / beta), self.rng).active
