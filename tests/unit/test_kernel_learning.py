@@ -187,14 +187,38 @@ def test_units_with_a_column_of_another_magnitude():
     np.testing.assert_allclose(other.predict(X * [1.0, 1e12]), model.predict(X), atol=0.1)
 
 
-def test_bench_widths_tells_all_ways(monkeypatch):
+def test_bench_widths_tells_all_ways(monkeypatch, tmp_path):
     X, y = datasets.make_sinc(60, noise=0.1, random_state=0)
     case = Case(X[:40], y[:40], X[40:], y[40:], gamma=1.0 / 9.0)
     monkeypatch.setattr(
         "sparsebayes.benchmarks.widths.choose_problems",
         lambda kinds, only: [Problem("sinc", ("regression",), lambda seed: case)],
     )
-    result = CliRunner().invoke(app, ["bench", "widths", "--seeds", "0", "--way", "evidence", "--json"])
-    rows = json.loads(result.stdout)["rows"]
-    assert [row["way"] for row in rows] == ["scale", "evidence", "best of the grid", "gp"]
+    command = ["bench", "widths", "--seeds", "0,1", "--way", "evidence", "--json", "--out", str(tmp_path / "r.json")]
+    result = CliRunner().invoke(app, command)
+    document = json.loads(result.stdout)
+    rows = document["rows"]
+    assert [row["way"] for row in rows] == ["scale", "evidence", "best of the grid", "gp", "trees"] * 2
     assert rows[1]["density"] >= rows[0]["density"] - 0.05
+    assert rows[1]["share"] == rows[1]["kept"] / 40
+    assert all(np.isfinite(row["loss"]) and row["error"] > 0.0 for row in rows)
+    assert [row["seed"] for row in document["medians"]] == [2] * 5
+    assert document["medians"][1]["error"] == pytest.approx((rows[1]["error"] + rows[6]["error"]) / 2)
+    assert json.loads((tmp_path / "r.json").read_text()) == document
+
+
+def test_bench_widths_of_classes_and_of_names_that_nothing_has(monkeypatch):
+    X, y = datasets.make_ripley(60, random_state=0)
+    case = Case(X[:40], y[:40], X[40:], y[40:], gamma=1.0, classes=True)
+    monkeypatch.setattr(
+        "sparsebayes.benchmarks.widths.choose_problems",
+        lambda kinds, only: [Problem("ripley", ("classification",), lambda seed: case)],
+    )
+    result = CliRunner().invoke(app, ["bench", "widths", "--seed", "0", "--beside", "none", "--json"])
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["way"] for row in rows] == ["scale", "ard"]
+    assert all(0.0 < row["loss"] < 1.0 for row in rows)
+    for option in ("--way", "--beside"):
+        refused = CliRunner().invoke(app, ["bench", "widths", option, "guess"])
+        assert refused.exit_code != 0
+        assert "'guess'" in refused.output

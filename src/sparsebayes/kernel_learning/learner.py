@@ -23,7 +23,7 @@ from sparsebayes.inference import Record, Result, Status
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.kernel_learning.gradients import Held, climb
-from sparsebayes.kernel_learning.judge import judge_of
+from sparsebayes.kernel_learning.judge import PRICE, judge_of
 from sparsebayes.kernel_learning.parameters import Limits, Mask
 from sparsebayes.kernel_learning.process import Fitted, Process
 from sparsebayes.kernel_learning.trials import Factors, Interrupted, Search, Trial
@@ -236,8 +236,11 @@ class Learner:
         return gain > _CLEAR * advantage.chance and self.judge.admits(trial, first)
 
     def _worth(self, trial: Trial) -> float:
-        """The objective without the prior of the parameters, which guides climbs but is no reason to leave a place."""
-        return trial.objective - self.limits.prior.log_density(trial.log_theta)
+        """The objective less what the functions have to bring.
+
+        It is without the prior of the parameters, which guides climbs but is no reason to leave a place.
+        """
+        return trial.objective - self.limits.prior.log_density(trial.log_theta) - PRICE * trial.size
 
     def _bracket(self, scale: Trial) -> list[Trial]:
         """Trials along one factor of all lengths: up and down while the evidence rises, then half a step either way."""
