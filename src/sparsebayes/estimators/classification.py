@@ -42,6 +42,7 @@ class ClassificationFit:
     dictionary: Dictionary
     kernel: Basis | None = None
     parameters: dict[str, ParameterStatus] | None = None
+    gain: dict[str, float] | None = None
 
 
 def fit_classification(
@@ -66,7 +67,7 @@ def fit_classification(
     learned = solve_laplace(task, dictionary, make)
     found = learned.dictionary
     fit = collect(task, found, learned.results, rule(found.eligible))
-    return replace(fit, kernel=learned.kernel, parameters=learned.parameters)
+    return replace(fit, kernel=learned.kernel, parameters=learned.parameters, gain=learned.gain)
 
 
 def _likelihoods(task: Task, labels: Index, n_classes: int, joint: bool) -> list[Likelihood]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -87,6 +87,7 @@ class Learned:
     results: list[Result]
     kernel: Basis | None = None
     parameters: dict[str, ParameterStatus] | None = None
+    gain: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,8 @@ def learn_kernel(
     results = [_concluded(result, found, k, parameters, limits) for k, result in enumerate(found.results)]
     kernel = family.basis(trial.log_theta, trial.factors)
     final = replace(family.rebuilt(trial.log_theta, trial.factors), basis=kernel)
-    return Learned(final, results, kernel, parameters)
+    gain = None if found.gain is None else {k: v for k, v in asdict(found.gain).items() if v is not None}
+    return Learned(final, results, kernel, parameters, gain)
 
 
 def _learner(

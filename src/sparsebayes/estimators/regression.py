@@ -79,6 +79,7 @@ class RegressionFit:
     rule: SupportRule
     kernel: Basis | None = None
     parameters: dict[str, ParameterStatus] | None = None
+    gain: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def _fit_kernel(task: Task, dictionary: Dictionary, groups: list[_Group]) -> Reg
     solved = [
         Solved(learned.dictionary, result, group.scale) for result, group in zip(learned.results, groups, strict=True)
     ]
-    return replace(collect(task, solved), kernel=learned.kernel, parameters=learned.parameters)
+    return replace(collect(task, solved), kernel=learned.kernel, parameters=learned.parameters, gain=learned.gain)
 
 
 def _learn(task: Task, dictionary: Dictionary, groups: list[_Group]) -> Learned:
