@@ -327,7 +327,10 @@ def widths(
     if out is not None:
         check_target(out)
     progress = Console(stderr=True, highlight=False, markup=False)
-    found = list(bench.measure_widths(only or (), draws, ways, progress.print, others))
+    found = []
+    for one in bench.measure_widths(only or (), draws, ways, progress.print, others):
+        found.append(one)
+        progress.print(f"  {one.way}: error {one.error:.4g}, {one.seconds:.1f} s")
     document = json.dumps({"rows": bench.as_rows(found), "medians": bench.as_rows(bench.medians(found))}, indent=1)
     if out is not None:
         write_atomically(out, document.encode())
