@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from sparsebayes.posterior.varying import LARGEST_LOG
+
 from .columns import CYCLES, FALSE, MISSING, TRUE, Category, Column, Date
 from .formulas import Node
 from .plan import Head, Plan, make_plan, pair_table
@@ -176,12 +178,17 @@ class _Query:
 
     def _outputs(self) -> list[str]:
         """Outputs m_k, and the variances v_p of the outputs or of their differences."""
-        expressions = []
-        for k in range(self.plan.n_outputs):
-            weights, offset = self.plan.weights[k], self.plan.offsets[k]
-            terms = [f"{_number(w)} * f{i}" for i, w in enumerate(weights) if w != 0.0]
-            expressions.append(f"{_sum([_number(offset), *terms])} AS m{k}")
-        return expressions + [f"{_form(matrix)} AS v{p}" for p, matrix in enumerate(self.plan.covariances)]
+        plan = self.plan
+        expressions = [
+            f"{_linear(w, o)} AS m{k}" for k, (w, o) in enumerate(zip(plan.weights, plan.offsets, strict=True))
+        ]
+        if plan.log_noise is not None:
+            expressions += [f"{_linear(w, o)} AS u{k}" for k, (w, o) in enumerate(zip(*plan.log_noise, strict=True))]
+        return expressions + [f"{_form(matrix)} AS v{p}" for p, matrix in enumerate(plan.covariances)]
+
+
+def _linear(weights: np.ndarray, offset: float) -> str:
+    return _sum([_number(offset), *(f"{_number(w)} * f{i}" for i, w in enumerate(weights) if w != 0.0)])
 
 
 def _form(matrix: np.ndarray) -> str:
@@ -259,13 +266,20 @@ def _literals(texts: Sequence[str]) -> str:
 
 
 def _gaussian(plan: Plan) -> tuple[Steps, list[str]]:
-    results = []
-    for k, noise in enumerate(plan.noise):
+    results, steps = [], []
+    noises = [_number(noise) for noise in plan.noise]
+    if plan.log_noise is not None:
+        noises = [f"n{k}" for k in range(plan.n_outputs)]
+        steps = [
+            ("exponents", [f"u{k} + 0.5 * v{plan.n_outputs + k} AS e{k}" for k in range(plan.n_outputs)]),
+            ("noises", [f"{_exp(f'e{k}', LARGEST_LOG)} AS n{k}" for k in range(plan.n_outputs)]),
+        ]
+    for k, noise in enumerate(noises):
         suffix = "" if plan.single else f"_{k}"
         # Rounding may take a form of a positive matrix below zero.
         variance = f"CASE WHEN v{k} < 0.0 THEN 0.0 ELSE v{k} END"
-        results += [f'm{k} AS "mean{suffix}"', f'SQRT({_number(noise)} + {variance}) AS "std{suffix}"']
-    return [], results
+        results += [f'm{k} AS "mean{suffix}"', f'SQRT({noise} + {variance}) AS "std{suffix}"']
+    return steps, results
 
 
 def _classes(plan: Plan) -> tuple[Steps, list[str]]:
@@ -327,9 +341,9 @@ def _sum(terms: list[str]) -> str:
     return " + ".join(terms)
 
 
-def _exp(argument: str) -> str:
-    largest = _number(float(np.exp(_RANGE)))
-    over, under = f"{argument} > {_RANGE}", f"{argument} < -{_RANGE}"
+def _exp(argument: str, limit: float = _RANGE) -> str:
+    largest = _number(float(np.exp(limit)))
+    over, under = f"{argument} > {limit}", f"{argument} < -{limit}"
     return f"CASE WHEN {over} THEN {largest} WHEN {under} THEN 0.0 ELSE EXP({argument}) END"
 
 
