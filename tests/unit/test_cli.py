@@ -96,9 +96,11 @@ class TestFitAndPredict:
         assert "widths by input" in output
         assert "inputs without effect" in output
         page = Path("data.html").read_text(encoding="utf-8")
-        assert "widths by input" in page
         again = succeed("report", "data.model", "data.csv")
-        assert "widths by input" in again
+        for told in (output, page, again):
+            assert "widths by input" in told
+            assert "gain over one width" in told
+            assert "nats of evidence" in told
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

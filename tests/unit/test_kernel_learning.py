@@ -6,19 +6,24 @@ import warnings
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.exceptions import ConvergenceWarning
 from typer.testing import CliRunner
 
-from sparsebayes import RVC, RVR, datasets, load, save
+from sparsebayes import RVC, RVR, Sequential, datasets, load, save
 from sparsebayes.basis import RBF, Cauchy, Laplacian, Sum
 from sparsebayes.benchmarks.ledger.cases import Case, Problem
 from sparsebayes.cli.main import app
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference import ParameterStatus, Status
 from sparsebayes.inference.fit.folds import Folds
+from sparsebayes.inference.fit.settings import Warm
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.kernel_learning.gradients import LogNormal
+from sparsebayes.kernel_learning.judge import Advantage
+from sparsebayes.kernel_learning.learner import Learner
 from sparsebayes.kernel_learning.parameters import learnable_limits
 from sparsebayes.kernel_learning.process import Process, spread_rows
+from sparsebayes.kernel_learning.trials import Trial
 
 
 def ridge(n=90, seed=0, inputs=3):
@@ -187,14 +192,203 @@ def test_units_with_a_column_of_another_magnitude():
     np.testing.assert_allclose(other.predict(X * [1.0, 1e12]), model.predict(X), atol=0.1)
 
 
-def test_bench_widths_tells_all_ways(monkeypatch):
+def test_bench_widths_tells_all_ways(monkeypatch, tmp_path):
     X, y = datasets.make_sinc(60, noise=0.1, random_state=0)
     case = Case(X[:40], y[:40], X[40:], y[40:], gamma=1.0 / 9.0)
     monkeypatch.setattr(
         "sparsebayes.benchmarks.widths.choose_problems",
         lambda kinds, only: [Problem("sinc", ("regression",), lambda seed: case)],
     )
-    result = CliRunner().invoke(app, ["bench", "widths", "--seeds", "0", "--way", "evidence", "--json"])
-    rows = json.loads(result.stdout)["rows"]
-    assert [row["way"] for row in rows] == ["scale", "evidence", "best of the grid", "gp"]
+    command = ["bench", "widths", "--seeds", "0,1", "--way", "evidence", "--json", "--out", str(tmp_path / "r.json")]
+    result = CliRunner().invoke(app, command)
+    document = json.loads(result.stdout)
+    rows = document["rows"]
+    assert [row["way"] for row in rows] == ["scale", "evidence", "best of the grid", "gp", "trees"] * 2
     assert rows[1]["density"] >= rows[0]["density"] - 0.05
+    assert rows[1]["share"] == rows[1]["kept"] / 40
+    assert all(np.isfinite(row["loss"]) and row["error"] > 0.0 for row in rows)
+    assert [row["seed"] for row in document["medians"]] == [2] * 5
+    assert document["medians"][1]["error"] == pytest.approx((rows[1]["error"] + rows[6]["error"]) / 2)
+    assert json.loads((tmp_path / "r.json").read_text()) == document
+
+
+def test_bench_widths_of_classes_and_of_names_that_nothing_has(monkeypatch):
+    X, y = datasets.make_ripley(60, random_state=0)
+    case = Case(X[:40], y[:40], X[40:], y[40:], gamma=1.0, classes=True)
+    monkeypatch.setattr(
+        "sparsebayes.benchmarks.widths.choose_problems",
+        lambda kinds, only: [Problem("ripley", ("classification",), lambda seed: case)],
+    )
+    result = CliRunner().invoke(app, ["bench", "widths", "--seed", "0", "--beside", "none", "--json"])
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["way"] for row in rows] == ["scale", "ard"]
+    assert all(0.0 < row["loss"] < 1.0 for row in rows)
+    for option in ("--way", "--beside"):
+        refused = CliRunner().invoke(app, ["bench", "widths", option, "guess"])
+        assert refused.exit_code != 0
+        assert "'guess'" in refused.output
+
+
+# -- what is cheap, and what it must not cost --------------------------------------------------------------
+
+
+def test_calibrated_densities_are_the_highest_that_one_factor_gives():
+    X, y = ridge(60)
+    Phi = RBF(1.5).bind(X).evaluate(X)
+    problem = GaussianProblem(DenseDesign(Phi), (y - y.mean())[:, None], np.ones(60), np.ones(60, dtype=bool))
+    folds = Folds(problem)
+    error, variance = folds._left_out(400.0, 20)
+    factors = np.exp(np.linspace(-3.0, 6.0, 2001))
+    sums = [np.sum(-0.5 * np.log(2 * np.pi * f * variance) - 0.5 * error[:, 0] ** 2 / (f * variance)) for f in factors]
+    assert folds.calibrated_densities(400.0, 20).sum() == pytest.approx(max(sums), rel=1e-5)
+    assert folds.calibrated_densities(400.0, 20).sum() > folds.densities(400.0, 20).sum() + 1.0
+
+
+class _Says:
+    """A judge with a fixed opinion of every trial, by its size."""
+
+    left_out, n_rows = True, 100.0
+
+    def __init__(self, opinions, chance):
+        self.opinions, self.chance = opinions, chance
+
+    def compare(self, trial, other):
+        return Advantage(self.opinions[trial.size] - self.opinions[other.size], self.chance)
+
+    def admits(self, trial, first):
+        return self.compare(trial, first).nats >= 0.0
+
+    def thorough(self):
+        return self
+
+
+def learner_of(opinions, chance, evidence):
+    X, _ = ridge(60)
+    functions = RBF([1.0] * 3).bind(X)
+    limits = learnable_limits(functions.parameters, np.ptp(X, axis=0), np.zeros(3))
+
+    class Rows:
+        n_rows = 100
+
+        def crowded(self, trial):
+            return trial.size > 60
+
+    learner = Learner(Rows(), limits, np.zeros(3), np.zeros(3), None)
+    learner.judge = _Says(opinions, chance)
+    trials = {}
+    for size in opinions:
+        models = (Warm(list(range(size)), np.ones(size), 1.0),)
+        height = evidence[size] + limits.prior.log_density(np.zeros(3))
+        trials[size] = Trial(np.zeros(3), models, (np.zeros((size, 1)),), evidence[size], height, 0, (1,))
+    learner.trials = [trials[30]]
+    learner.best = trials[30]
+    return learner, trials
+
+
+def test_of_trials_that_left_out_rows_do_not_tell_apart_the_one_with_clearly_fewer_functions_is_taken():
+    learner, trials = learner_of({30: 0.0, 50: 100.0, 20: 96.0}, 5.0, {30: 0.0, 50: 300.0, 20: 40.0})
+    assert learner._prefer(trials[50])
+    assert learner.best is trials[50]
+    assert learner._prefer(trials[20])
+    assert learner.best is trials[20]
+
+
+def test_a_trial_with_fewer_functions_that_left_out_rows_are_against_is_not_taken():
+    learner, trials = learner_of({30: 0.0, 50: 100.0, 20: 90.0}, 5.0, {30: 0.0, 50: 300.0, 20: 40.0})
+    learner._prefer(trials[50])
+    assert not learner._prefer(trials[20])
+    assert learner.best is trials[50]
+
+
+def test_a_trial_in_which_functions_crowd_is_not_taken():
+    learner, trials = learner_of({30: 0.0, 70: 100.0}, 5.0, {30: 0.0, 70: 300.0})
+    assert not learner._prefer(trials[70])
+
+
+def test_the_width_as_given_is_kept_where_more_thorough_searches_are_not_clearly_against_it():
+    learner, trials = learner_of({30: 0.0, 31: 25.0}, 5.0, {30: 0.0, 31: 60.0})
+    learner._prefer(trials[31])
+    learner._confirm()
+    assert learner.best is trials[31]
+    learner.judge.thorough = lambda: _Says({30: 0.0, 31: 5.0}, 5.0)
+    learner._confirm()
+    assert learner.best is trials[30]
+
+
+@pytest.fixture
+def few_rows_screen(monkeypatch):
+    monkeypatch.setattr("sparsebayes.estimators.regression._MANY_ROWS", 100)
+    monkeypatch.setattr("sparsebayes.estimators.regression.SCREENING_ROWS", 70)
+
+
+@pytest.mark.parametrize("gamma", ["evidence", "ard", "multiscale"])
+def test_of_more_rows_some_are_searched_first_and_all_decide(few_rows_screen, gamma):
+    X, y = ridge(150)
+    plain, model = RVR().fit(X, y), RVR(gamma=gamma).fit(X, y)
+    gain = model.log_marginal_likelihood_ - plain.log_marginal_likelihood_
+    assert gain > (-1e-6 if gamma == "evidence" else 20.0)
+    assert model.certificate_.converged
+    assert max(model.relevance_) >= 70
+    if gamma == "ard":
+        assert model.kernel_status_["width[2]"] is ParameterStatus.OFF
+
+
+def test_an_interrupt_while_some_rows_are_searched_leaves_a_model_of_all(few_rows_screen):
+    X, y = ridge(150)
+    seen = []
+
+    def enough(record, active):
+        seen.append(record)
+        return len(seen) > 60
+
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
+        model = RVR(gamma="ard", solver=Sequential(callback=enough)).fit(X, y)
+    assert model.status_ is Status.INTERRUPTED
+    assert len(model.relevance_) > 0
+    assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < np.std(y)
+    np.testing.assert_array_equal(model.relevance_vectors_, X[model.relevance_])
+
+
+def test_the_gain_over_one_width_is_told_and_saved(tmp_path):
+    X, y = ridge(120)
+    model = RVR(gamma="ard").fit(X, y)
+    gain = model.kernel_gain_
+    assert gain["evidence"] > 50.0
+    assert gain["density"] > 5.0 * gain["density_error"] > 0.0
+    told = model.summary().facts["gain over one width"]
+    assert f"{gain['evidence']:+.1f} nats of evidence" in told
+    assert f"{gain['density']:+.3f}" in told
+    save(model, tmp_path / "model.json")
+    assert load(tmp_path / "model.json").kernel_gain_ == gain
+    assert not hasattr(RVR().fit(X, y), "kernel_gain_")
+    classes = RVC(gamma="evidence").fit(X, y > 0.5)
+    assert set(classes.kernel_gain_) == {"evidence"}
+
+
+def test_no_gain_is_told_as_such():
+    X, _ = ridge(60)
+    model = RVR(gamma="ard").fit(X, np.random.default_rng(3).standard_normal(60))
+    assert model.kernel_gain_ == {"evidence": 0.0, "density": 0.0, "density_error": 0.0}
+    assert "as given" in model.summary().facts["gain over one width"]
+
+
+@pytest.mark.parametrize("estimator", [RVR, RVC])
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (lambda X: [X, np.full(len(X), 7.0)], ParameterStatus.CONSTANT),
+        (lambda X: [X, 1e12 * np.cos(np.arange(len(X)))], ParameterStatus.OFF),
+        (lambda X: [X, X], ParameterStatus.OFF),
+    ],
+    ids=["constant", "1e12", "duplicated"],
+)
+def test_a_column_that_says_nothing_new_is_named(estimator, columns, expected):
+    X, y = ridge(80, inputs=2)
+    wide = np.column_stack(columns(X))
+    target = y if estimator is RVR else y > np.median(y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = estimator(gamma="ard").fit(wide, target)
+    assert expected in model.kernel_status_.values()
+    assert len(model.kernel_status_) == wide.shape[1]
+    assert model.score(wide, target) > 0.8

@@ -1,30 +1,41 @@
-"""What learning the widths is worth: beside one width as given, a grid of nine, and an exact Gaussian process.
+"""What learning the widths is worth: beside one width as given, a grid of nine, an exact Gaussian process, and trees.
 
-All are judged by the same measure: the log density of every training row under searches on the other folds, each at the
-kernel and the noise of the model in question (``inference/fit/folds.py``), beside evidence and error on test rows.
+Models of this library are judged by the same measure: the log density of training rows under searches on the other
+folds, each at the kernel and the noise of the model in question, with calibrated error bars
+(``inference/fit/folds.py``), beside evidence.  All are judged by error and log density on test rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sparsebayes.basis import RBF, Basis
-from sparsebayes.benchmarks.ledger.cases import Case, NotAtHandError
-from sparsebayes.benchmarks.ledger.measure import timed
-from sparsebayes.benchmarks.ledger.problems import choose_problems
-from sparsebayes.benchmarks.ledger.rivals import RIVALS
+from sparsebayes.benchmarks.ledger.cases import Case
+from sparsebayes.benchmarks.ledger.measure import log_loss, negative_log_density, timed
+from sparsebayes.benchmarks.ledger.problems import choose_problems, drawn
+from sparsebayes.benchmarks.ledger.rivals import RIVALS as LEDGER_RIVALS
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.threads import one_thread
 
-PROBLEMS = ("energy", "yacht", "laser", "airfoil", "concrete", "wine_red")
+PROBLEMS = (
+    *("energy", "yacht", "laser", "airfoil", "concrete", "wine_red"),
+    *("abalone", "california", "cpu_small", "protein"),
+)
+LEARNED = ("evidence", "ard", "multiscale")
 # Widths of the grid, as multiples of that of gamma="scale".
 GRID = tuple(float(factor) for factor in 2.0 ** np.arange(-2.0, 2.5, 0.5))
 WAYS = ("ard",)
+# What may stand beside one width as given and the ways to learn: the best of the grid, an exact Gaussian process with a
+# length for each input, and gradient boosting.
+BESIDE = ("grid", "gp", "trees")
+# Rows that are left out for the density, where there are more.
+_ENOUGH = 1000.0
 
 
 @dataclass(frozen=True)
@@ -34,13 +45,15 @@ class Figures:
     Attributes
     ----------
     problem, seed, way : str, int, str
-        What was measured; ``"scale"``, a way to learn, ``"best of the grid"`` or ``"gp"``.
+        What was measured; ``"scale"``, a way to learn, ``"best of the grid"``, ``"gp"`` or ``"trees"``.
     evidence, density : float or None
         Log evidence in nats, and mean log density of training rows left out.
     error : float
-        Root mean square error on the test rows.
-    kept : int
-        Functions in the model.
+        Root mean square error on the test rows, or rate of errors.
+    loss : float or None
+        Mean of -log p of the test targets.
+    kept, share : int or None, float or None
+        Functions in the model, and that over the number of training rows.
     seconds : float
         Processor time of the fit.
     status : str
@@ -53,28 +66,54 @@ class Figures:
     evidence: float | None
     density: float | None
     error: float
-    kept: int
+    loss: float | None
+    kept: int | None
+    share: float | None
     seconds: float
     status: str = ""
 
 
+def check_ways(ways: Sequence[str], beside: Sequence[str]) -> None:
+    """Refuse names that nothing has."""
+    for given, known in ((ways, LEARNED), (beside, BESIDE)):
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise ValueError(f"nothing is called {', '.join(map(repr, unknown))}; choose among {', '.join(known)}")
+
+
 def measure_widths(
-    only: Iterable[str], seeds: Iterable[int], ways: Sequence[str], tell: Callable[[str], None]
-) -> list[Figures]:
-    """All ways on all draws; data that are not at hand are told of and left out."""
-    found: list[Figures] = []
-    for problem in choose_problems(["regression"], list(only) or PROBLEMS):
-        for seed in seeds:
-            tell(f"{problem.name}, seed {seed}")
-            try:
-                case = problem.draw(seed)
-            except NotAtHandError as error:
-                tell(str(error))
-                break
-            found += [_learned(problem.name, seed, case, way) for way in ("scale", *ways)]
-            found.append(_best_of_grid(problem.name, seed, case))
-            found.append(_process(problem.name, seed, case))
-    return found
+    only: Iterable[str],
+    seeds: Iterable[int],
+    ways: Sequence[str],
+    tell: Callable[[str], None],
+    beside: Sequence[str] = BESIDE,
+) -> Iterator[Figures]:
+    """All ways on all draws, each as soon as it is measured; data that are not at hand are told of and left out."""
+    problems = choose_problems(["regression", "classification"], list(only) or PROBLEMS)
+    for problem, seed, case in drawn(problems, list(seeds), tell):
+        for way in ("scale", *ways):
+            yield (_classes if case.classes else _learned)(problem.name, seed, case, way)
+        for name in beside:
+            if not case.classes:
+                yield _BESIDE[name](problem.name, seed, case)
+
+
+def medians(figures: Sequence[Figures]) -> list[Figures]:
+    """Of each way on each problem, over the seeds; the seed is then how many there were."""
+    groups: dict[tuple[str, str], list[Figures]] = {}
+    for one in figures:
+        groups.setdefault((one.problem, one.way), []).append(one)
+    return [_median(rows) for rows in groups.values()]
+
+
+def _median(rows: Sequence[Figures]) -> Figures:
+    def middle(name: str) -> Any:
+        values = [getattr(row, name) for row in rows if getattr(row, name) is not None]
+        return float(np.median(values)) if values else None
+
+    figures = {name: middle(name) for name in ("evidence", "density", "error", "loss", "kept", "share", "seconds")}
+    states = dict.fromkeys(state for row in rows for state in row.status.split())
+    return Figures(rows[0].problem, len(rows), rows[0].way, status=" ".join(states), **figures)
 
 
 def as_rows(figures: Sequence[Figures]) -> list[dict[str, Any]]:
@@ -92,7 +131,7 @@ def left_out_density(case: Case, kernel: Basis, beta: float, size: int) -> float
     every = np.ones(Phi.shape[1], dtype=bool)
     problem = GaussianProblem(DenseDesign(Phi), t[:, None], np.ones(n), every, Phi.shape[1] - 1, centres=centres)
     by_target = np.argsort(np.argsort(t, kind="stable"), kind="stable") % 5
-    return float(np.mean(Folds(problem, fold=by_target).densities(beta, max(size, 1))))
+    return float(np.mean(Folds(problem, fold=by_target, enough=_ENOUGH).calibrated_densities(beta, max(size, 1))))
 
 
 def _learned(name: str, seed: int, case: Case, way: str, gamma: float | None = None) -> Figures:
@@ -103,10 +142,25 @@ def _learned(name: str, seed: int, case: Case, way: str, gamma: float | None = N
     width = (case.X.shape[1] * variance) ** 0.5 if gamma is None else gamma**-0.5
     kernel = getattr(model, "kernel_", None) or RBF(width)
     density = left_out_density(case, kernel, 1.0 / model.noise_variance_, len(model.relevance_))
-    states = dict.fromkeys(status.name for status in getattr(model, "kernel_status_", {}).values())
-    error = case.error(model.predict(case.X_test))
+    mean, std = model.predict(case.X_test, return_std=True)
+    loss = negative_log_density(mean, std, case.y_test)
     evidence, kept = float(model.log_marginal_likelihood_), len(model.relevance_)
-    return Figures(name, seed, way, evidence, density, error, kept, seconds, " ".join(states))
+    share = kept / len(case.y)
+    return Figures(name, seed, way, evidence, density, case.error(mean), loss, kept, share, seconds, _states(model))
+
+
+def _classes(name: str, seed: int, case: Case, way: str) -> Figures:
+    from sparsebayes import RVC
+
+    model, seconds = timed(lambda: RVC(gamma=way).fit(case.X, case.y))
+    loss = log_loss(model.predict_proba(case.X_test), model.classes_, case.y_test)
+    error, kept = case.error(model.predict(case.X_test)), len(model.relevance_)
+    evidence, share = float(np.sum(model.log_marginal_likelihood_)), kept / len(case.y)
+    return Figures(name, seed, way, evidence, None, error, loss, kept, share, seconds, _states(model))
+
+
+def _states(model: Any) -> str:
+    return " ".join(dict.fromkeys(status.name for status in getattr(model, "kernel_status_", {}).values()))
 
 
 def _best_of_grid(name: str, seed: int, case: Case) -> Figures:
@@ -116,9 +170,31 @@ def _best_of_grid(name: str, seed: int, case: Case) -> Figures:
     best = max(rows, key=lambda row: row.density or -np.inf)
     evidence = max(row.evidence for row in rows if row.evidence is not None)
     seconds = sum(row.seconds for row in rows)
-    return Figures(name, seed, "best of the grid", evidence, best.density, best.error, best.kept, seconds)
+    return replace(best, way="best of the grid", evidence=evidence, seconds=seconds)
 
 
 def _process(name: str, seed: int, case: Case) -> Figures:
-    found = RIVALS["gp"](case)
-    return Figures(name, seed, "gp", None, None, found["error"], found["kept"], found["seconds"])
+    found = LEDGER_RIVALS["gp"](case)
+    error, loss, seconds = found["error"], found["loss"], found["seconds"]
+    return Figures(name, seed, "gp", found["evidence"], None, error, loss, len(case.y), 1.0, seconds)
+
+
+def _trees(name: str, seed: int, case: Case) -> Figures:
+    """Gradient boosting at its defaults; its density is that of the spread of its own errors on rows left out."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.model_selection import cross_val_predict
+
+    model = HistGradientBoostingRegressor(random_state=0)
+    fitted, seconds = timed(lambda: model.fit(case.X, case.y))
+    with one_thread():  # several wait for each other where the machine is busy
+        left_out = cross_val_predict(model, case.X, case.y, cv=5)
+        mean, spread = fitted.predict(case.X_test), float(np.sqrt(np.mean((left_out - case.y) ** 2)))
+    loss = negative_log_density(mean, np.full(len(mean), spread), case.y_test)
+    return Figures(name, seed, "trees", None, None, case.error(mean), loss, None, None, seconds)
+
+
+_BESIDE: dict[str, Callable[[str, int, Case], Figures]] = {
+    "grid": _best_of_grid,
+    "gp": _process,
+    "trees": _trees,
+}

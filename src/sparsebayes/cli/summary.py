@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from sparsebayes.basis import Sum
-from sparsebayes.estimators.summary import listed, verdict
+from sparsebayes.estimators.summary import kernel_gain, listed, verdict
 from sparsebayes.estimators.uncertainty import ErrorBars
 from sparsebayes.inference import ParameterStatus
 from sparsebayes.report import Case
@@ -62,13 +62,14 @@ def widths(study: Study) -> Rows:
     ratios = [np.ravel(term.width)[0] / np.ravel(found)[0] for term in terms[1:]]
     several = f"; the same x {' and x '.join(f'{ratio:.3g}' for ratio in ratios)} beside them" if ratios else ""
     if np.ndim(found) == 0:
-        return {"width": f"{figure(float(found))}{several}"}
+        return {"width": f"{figure(float(found))}{several}", **kernel_gain(est)}
     names = [name for column in study.model.encoder.columns for name in column.features]
     off = [status is ParameterStatus.OFF for status in list(states.values())[: len(names)]]
     order = [k for k in np.argsort(found, kind="stable") if not off[k]]
     told = "; ".join(f"{names[k]} {figure(float(found[k]))}" for k in order)
     without = list_names([name for name, is_off in zip(names, off, strict=True) if is_off])
-    return {"widths by input": f"{told or 'none'}{several}", **({"inputs without effect": without} if any(off) else {})}
+    quiet = {"inputs without effect": without} if any(off) else {}
+    return {"widths by input": f"{told or 'none'}{several}", **quiet, **kernel_gain(est)}
 
 
 def quality(result: RegressionTest | ClassificationTest, rows_name: str) -> Rows:

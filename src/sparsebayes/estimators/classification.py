@@ -44,6 +44,7 @@ class ClassificationFit:
     dictionary: Dictionary
     kernel: Basis | None = None
     parameters: dict[str, ParameterStatus] | None = None
+    gain: dict[str, float] | None = None
 
 
 def _shares_functions(task: Task, n_classes: int) -> bool:
@@ -85,7 +86,7 @@ def fit_classification(
     learned = _solve_shared(task, dictionary, make) if shared else solve_laplace(task, dictionary, make)
     found = learned.dictionary
     fit = collect(task, found, learned.results, rule(found.eligible))
-    return replace(fit, kernel=learned.kernel, parameters=learned.parameters)
+    return replace(fit, kernel=learned.kernel, parameters=learned.parameters, gain=learned.gain)
 
 
 def _solve_shared(task: Task, dictionary: Dictionary, make: Callable[[Dictionary], list[LaplaceProblem]]) -> Learned:

@@ -81,7 +81,7 @@ class _Classifier(ClassifierMixin, Inputs):
             )
         self._store(fit)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
-        self._store_kernel(fit.kernel, fit.parameters)
+        self._store_kernel(fit.kernel, fit.parameters, fit.gain)
         self._fitted_to = FittedTo.of(X, y, sample_weight)
         progress.conclude(self.certificate_, self.relevance_)
         return self

@@ -56,6 +56,7 @@ def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> Regressi
         rule=task.rule(dictionary.eligible),
         kernel=learned.kernel,
         parameters=learned.parameters,
+        gain=learned.gain,
     )
 
 

@@ -180,11 +180,15 @@ class Inputs(Described, Explained, Portable, ABC):
         """How the parameters of the kernel are to be learned; None where they are given."""
         return None
 
-    def _store_kernel(self, kernel: Basis | None, parameters: dict[str, ParameterStatus] | None) -> None:
-        """``kernel_`` and ``kernel_status_``, where parameters were learned."""
+    def _store_kernel(
+        self, kernel: Basis | None, parameters: dict[str, ParameterStatus] | None, gain: dict[str, float] | None
+    ) -> None:
+        """``kernel_``, ``kernel_status_`` and ``kernel_gain_``, where parameters were learned."""
         if parameters is not None:
             self.kernel_ = kernel
             self.kernel_status_ = parameters
+        if gain is not None:
+            self.kernel_gain_ = gain
 
     @abstractmethod
     def terms(self) -> list[Term]:

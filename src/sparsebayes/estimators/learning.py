@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -19,7 +19,7 @@ from sparsebayes.inference.fit.run import run
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.kernel_learning import Learned as Found
 from sparsebayes.kernel_learning import Learner, Limits, learnable_limits, process_of, search_for, statuses
-from sparsebayes.kernel_learning.trials import Factors, Problems
+from sparsebayes.kernel_learning.trials import Factors, Problems, Trial
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -87,12 +87,30 @@ class Learned:
     results: list[Result]
     kernel: Basis | None = None
     parameters: dict[str, ParameterStatus] | None = None
+    gain: dict[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """The same problems on some of the rows, each function centred on one of them."""
+
+    rows: Index
+    task: Task
+    dictionary: Dictionary
+    make: Callable[[Dictionary], Problems]
 
 
 def learn_kernel(
-    task: Task, dictionary: Dictionary, make: Callable[[Dictionary], Problems], settings: Sequence[Settings]
+    task: Task,
+    dictionary: Dictionary,
+    make: Callable[[Dictionary], Problems],
+    settings: Sequence[Settings],
+    part: Part | None = None,
 ) -> Learned:
-    """Learn the parameters of the kernels in the dictionary with the rest of the model."""
+    """Learn the parameters of the kernels in the dictionary with the rest of the model.
+
+    Where there is a part of the rows, widths are looked for on that, and those found are tried on all rows.
+    """
     if dictionary.functions is None:
         raise ValueError(f"gamma={task.gamma!r} needs a kernel with parameters; the columns of X have none")
     functions = dictionary.functions
@@ -109,18 +127,61 @@ def learn_kernel(
     limits = learnable_limits(functions.parameters, extent, given)
     first = np.clip(np.log([p.value for p in functions.parameters]), limits.prior.lower, limits.prior.upper)
     family = Family(task.X, dictionary, functions, limits, make)
-    problems = family.problems(given)
-    search = search_for(problems)(family, task.solver, settings, limits.prior, task.generator())
-    process = process_of(functions, task.X, problems, task.weights, limits)
-    learner = Learner(search, limits, given, first, process, several=task.gamma == "multiscale")
+    several = task.gamma == "multiscale"
     draws = task.restarts().standard_normal((task.n_restarts, len(first)))
-    found = learner.learn(list(np.clip(first + _JITTER * draws, limits.prior.lower, limits.prior.upper)))
+    restarts = list(np.clip(first + _JITTER * draws, limits.prior.lower, limits.prior.upper))
+    if part is None:
+        learner = _learner(task, family, settings, given, first, several)
+        found = learner.learn(restarts)
+    else:
+        values = np.exp(first)
+        few = _on_part(family, part, values)
+        screened = _learner(part.task, few, settings, given, first, False).screen(restarts)
+        learner = _learner(task, family, settings, given, first, several, screened.places)
+        stopped = screened.stopped
+        found = learner.learn() if stopped is None else learner.stopped_at(_carried(stopped, part, dictionary))
     trial = found.trial
     parameters = _named(family.at(trial.log_theta, trial.factors), statuses(learner, found, functions, extent))
     results = [_concluded(result, found, k, parameters, limits) for k, result in enumerate(found.results)]
     kernel = family.basis(trial.log_theta, trial.factors)
     final = replace(family.rebuilt(trial.log_theta, trial.factors), basis=kernel)
-    return Learned(final, results, kernel, parameters)
+    gain = None if found.gain is None else {k: v for k, v in asdict(found.gain).items() if v is not None}
+    return Learned(final, results, kernel, parameters, gain)
+
+
+def _learner(
+    task: Task,
+    family: Family,
+    settings: Sequence[Settings],
+    given: Array,
+    first: Array,
+    several: bool,
+    finalists: Sequence[Array] | None = None,
+) -> Learner:
+    problems, limits = family.problems(given), family.limits
+    search = search_for(problems)(family, task.solver, settings, limits.prior, task.generator())
+    process = None if finalists is not None else process_of(family.functions, task.X, problems, task.weights, limits)
+    return Learner(search, limits, given, first, process, several, finalists)
+
+
+def _on_part(family: Family, part: Part, values: Array) -> Family:
+    """The family on some of the rows, with the same parameters and limits."""
+    functions = part.dictionary.functions
+    if functions is None:
+        raise TypeError("a part of the rows has functions with parameters, as all of them have")
+    if len(functions.parameters) != len(values):
+        functions = functions.per_input()
+    return Family(part.task.X, part.dictionary, functions.with_parameters(values), family.limits, part.make)
+
+
+def _carried(trial: Trial, part: Part, dictionary: Dictionary) -> Trial:
+    """A trial on some of the rows with the numbers that its functions have among all of them."""
+
+    def among_all(k: int) -> int:
+        return int(part.rows[k]) if k < len(part.rows) or dictionary.bias is None else dictionary.bias
+
+    models = tuple(replace(model, indices=[among_all(k) for k in model.indices]) for model in trial.models)
+    return replace(trial, models=models)
 
 
 def solve_laplace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.basis import Basis
 from sparsebayes.estimators.dictionary import Dictionary, Kept
-from sparsebayes.estimators.learning import Learned, learn_kernel
+from sparsebayes.estimators.learning import Learned, Part, learn_kernel
 from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.varying import CONSTANT, VARIES, varying_noise
@@ -28,6 +29,9 @@ Array = NDArray[np.float64]
 
 # Rows that widths are learned from at most: their dictionary is made dozens of times.
 MOST_ROWS = 5000
+# Of more rows than these, so many are what widths are looked for on at first: what is found there is tried, and climbs
+# on, on all of them.
+_MANY_ROWS, SCREENING_ROWS = 1500, 1000
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class RegressionFit:
     rule: SupportRule
     kernel: Basis | None = None
     parameters: dict[str, ParameterStatus] | None = None
+    gain: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -148,32 +153,49 @@ def _fit_kernel(task: Task, dictionary: Dictionary, groups: list[_Group]) -> Reg
     solved = [
         Solved(learned.dictionary, result, group.scale) for result, group in zip(learned.results, groups, strict=True)
     ]
-    return replace(collect(task, solved), kernel=learned.kernel, parameters=learned.parameters)
+    return replace(collect(task, solved), kernel=learned.kernel, parameters=learned.parameters, gain=learned.gain)
 
 
 def _learn(task: Task, dictionary: Dictionary, groups: list[_Group]) -> Learned:
+    settings = [task.settings(noise_variance=group.noise) for group in groups]
+    part = None
+    if dictionary.n_candidates == len(task.X) > _MANY_ROWS and dictionary.basis is not None:
+        rows, some, few = _some(task, groups, SCREENING_ROWS)
+        part = Part(rows, some, _built(some, dictionary, dictionary.basis), _posing(some, few))
+    return learn_kernel(task, dictionary, _posing(task, groups), settings, part)
+
+
+def _posing(task: Task, groups: list[_Group]) -> Callable[[Dictionary], list[GaussianProblem]]:
+    """What makes the problems of these targets on any dictionary."""
+
     def make(current: Dictionary) -> list[GaussianProblem]:
         eligible = current.eligible
         return [_pose(task, current, eligible, group.t) for group in groups]
 
-    return learn_kernel(task, dictionary, make, [task.settings(noise_variance=group.noise) for group in groups])
+    return make
+
+
+def _some(task: Task, groups: list[_Group], limit: int) -> tuple[NDArray[np.intp], Task, list[_Group]]:
+    """At most so many rows, and the task and the targets of these."""
+    rows = spread_rows(np.column_stack([group.t for group in groups]), limit)
+    some = replace(task, X=task.X[rows], weights=task.weights[rows], checkpoint=None)
+    return rows, some, [replace(group, t=group.t[rows]) for group in groups]
+
+
+def _built(task: Task, like: Dictionary, basis: Basis | None) -> Dictionary:
+    """The dictionary of a basis on the rows of a task, otherwise like another."""
+    return Dictionary.build(
+        task.X, basis, fit_intercept=task.fit_intercept, random_state=task.random_state, by_row=like.by_row
+    )
 
 
 def _learn_on_some(task: Task, dictionary: Dictionary, groups: list[_Group]) -> Learned:
     """Learn the parameters from some of the rows; all of them decide between these parameters and those given."""
-    rows = spread_rows(np.column_stack([group.t for group in groups]), MOST_ROWS)
-    some = replace(task, X=task.X[rows], weights=task.weights[rows], checkpoint=None)
-
-    def build(X: Array, basis: Basis | None) -> Dictionary:
-        return Dictionary.build(
-            X, basis, fit_intercept=task.fit_intercept, random_state=task.random_state, by_row=dictionary.by_row
-        )
-
-    part = [replace(group, t=group.t[rows]) for group in groups]
-    learned = _learn(some, build(some.X, dictionary.basis), part)
+    _, some, few = _some(task, groups, MOST_ROWS)
+    learned = _learn(some, _built(some, dictionary, dictionary.basis), few)
     plain, found = replace(task, gamma=None), []
     for basis in (learned.kernel, dictionary.basis):
-        whole = build(task.X, basis)
+        whole = _built(task, dictionary, basis)
         solved = [_solve(plain, whole, whole.eligible, group, None, None, k) for k, group in enumerate(groups)]
         found.append((whole, [one.result for one in solved]))
     ours, given = (sum(result.certificate.log_evidence for result in results) for _, results in found)

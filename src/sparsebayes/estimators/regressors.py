@@ -84,7 +84,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._store(fit, single=y.ndim == 1)
         self._store_rows(fit, task, matrix, rows, X.shape[0])
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
-        self._store_kernel(fit.kernel, fit.parameters)
+        self._store_kernel(fit.kernel, fit.parameters, fit.gain)
         self._fitted_to = FittedTo.of(X, given, sample_weight)
         progress.conclude(self.certificate_, self.relevance_)
         return self

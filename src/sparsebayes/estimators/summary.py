@@ -126,6 +126,7 @@ def summarise(est: Any) -> Summary:
     elif hasattr(est, "noise_variance_"):  # counts have none
         facts["noise (std)"] = ", ".join(f"{sd:.4g}" for sd in np.sqrt(np.atleast_1d(est.noise_variance_)))
     facts["log evidence"] = f"{est.log_marginal_likelihood_:.2f}"
+    facts |= kernel_gain(est)
     facts["moves"] = str(est.n_iter_)
     facts["status"] = " ".join(dict.fromkeys(status.value for status in statuses))
     facts["certificate"] = verdict(certificates)
@@ -135,6 +136,18 @@ def summarise(est: Any) -> Summary:
 def listed(value: Any) -> list[Any]:
     """One thing, or one for each of several models, as a list."""
     return value if isinstance(value, list) else [value]
+
+
+def kernel_gain(est: Any) -> dict[str, str]:
+    """A line on what learned kernel parameters gained over those given, where there are any."""
+    gain: dict[str, float] | None = getattr(est, "kernel_gain_", None)
+    if gain is None:
+        return {}
+    told = f"{gain['evidence']:+.1f} nats of evidence"
+    if "density" in gain:
+        told += f"; {gain['density']:+.3f} ± {gain['density_error']:.3f} nats for each row left out"
+    kept = not any(gain.values())
+    return {"gain over one width": "none was better than the width as given" if kept else told}
 
 
 def converged(est: Any) -> bool:

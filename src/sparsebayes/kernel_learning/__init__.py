@@ -1,6 +1,6 @@
 """Widths and scales of kernels, learned with the rest of the model and judged by rows left out."""
 
-from .learner import Learned, Learner
+from .learner import Learned, Learner, Screened
 from .parameters import Limits, learnable_limits
 from .process import process_of
 from .statuses import statuses
@@ -13,6 +13,7 @@ __all__ = [
     "Learned",
     "Learner",
     "Limits",
+    "Screened",
     "Trial",
     "learnable_limits",
     "process_of",

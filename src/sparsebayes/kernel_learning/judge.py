@@ -24,6 +24,10 @@ from sparsebayes.kernel_learning.trials import GaussianSearch, Problems, Search,
 # What a function has to bring when scales are compared, in nats: a precision fitted to pure noise brings 0.6 on
 # average, and the best of many more.
 PRICE = 2.5
+# Rows that are left out at least, where there are more: parts of the rows beyond these are not searched.
+_ENOUGH = 1000.0
+# By how much the noise is lowered for a second search on each part, where a judgement is to be confirmed.
+_KICK = 4.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class Judge(Protocol):
     """Compares trials."""
 
     left_out: bool
+    n_rows: float
+
+    def thorough(self) -> Judge:
+        """One who takes more time."""
+        ...
 
     def compare(self, trial: Trial, other: Trial) -> Advantage:
         """By how much the first is better."""
@@ -54,9 +63,13 @@ class Price:
     left_out = False
 
     def __init__(self, search: Search, limits: Limits, n_rows: float) -> None:
-        self.search, self.limits = search, limits
+        self.search, self.limits, self.n_rows = search, limits, n_rows
         inputs = max(1, int(np.sum(np.isfinite(limits.off))))
         self.input = float(np.log(inputs * n_rows))
+
+    def thorough(self) -> Price:
+        """The same: there is nothing more to ask."""
+        return self
 
     def compare(self, trial: Trial, other: Trial) -> Advantage:
         """By the difference of their scores."""
@@ -73,23 +86,28 @@ class Price:
 
 
 class LeftOut:
-    """By the density of rows left out, all trials on the same folds, each at its own noise."""
+    """By the density of rows left out, all trials on the same folds, each at its own noise and with calibrated bars."""
 
     left_out = True
 
-    def __init__(self, search: GaussianSearch, problems: Problems) -> None:
-        self.search = search
-        first = [Folds(problem) for problem in problems if isinstance(problem, GaussianProblem)]
+    def __init__(self, search: GaussianSearch, problems: Problems, kick: float | None = None) -> None:
+        self.search, self.problems, self.kick = search, problems, kick
+        first = [Folds(problem, enough=_ENOUGH) for problem in problems if isinstance(problem, GaussianProblem)]
         self.fold: list[Index] = [one.fold for one in first]
         self.weights: Array = np.concatenate([one.weights for one in first])
+        self.n_rows = float(np.sum(self.weights))
         self._known: dict[bytes, tuple[Array, Array]] = {}
+
+    def thorough(self) -> LeftOut:
+        """By searches that are kicked once, and end nearer to where a full search would."""
+        return LeftOut(self.search, self.problems, _KICK)
 
     def compare(self, trial: Trial, other: Trial) -> Advantage:
         """The sum over rows of what each says, and its standard deviation."""
         says = np.clip(self.densities(trial) - self.densities(other), -VOICE, VOICE)
         mean = float(np.average(says, weights=self.weights))
         spread = float(np.sqrt(np.sum(self.weights * (says - mean) ** 2)))
-        return Advantage(mean * float(np.sum(self.weights)), spread)
+        return Advantage(mean * self.n_rows, spread)
 
     def admits(self, trial: Trial, first: Trial) -> bool:
         """Whether rows left out are no less likely, and their squared error is no larger."""
@@ -110,8 +128,9 @@ class LeftOut:
             densities, errors = [], []
             problems = self.search.problems(trial.log_theta, trial.factors)
             for problem, model, fold in zip(problems, trial.models, self.fold, strict=True):
-                folds, size = self.search.left_out(trial, problem, fold), max(1, len(model.indices))
-                densities.append(folds.densities(model.beta, size))
+                folds = self.search.left_out(trial, problem, fold, _ENOUGH, self.kick)
+                size = max(1, len(model.indices))
+                densities.append(folds.calibrated_densities(model.beta, size))
                 errors.append(folds.squared_errors(model.beta, size))
             self._known[key] = np.concatenate(densities), np.concatenate(errors)
         return self._known[key]

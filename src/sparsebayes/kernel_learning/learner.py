@@ -23,7 +23,7 @@ from sparsebayes.inference import Record, Result, Status
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.kernel_learning.gradients import Held, climb
-from sparsebayes.kernel_learning.judge import judge_of
+from sparsebayes.kernel_learning.judge import PRICE, judge_of
 from sparsebayes.kernel_learning.parameters import Limits, Mask
 from sparsebayes.kernel_learning.process import Fitted, Process
 from sparsebayes.kernel_learning.trials import Factors, Interrupted, Search, Trial
@@ -34,23 +34,57 @@ from sparsebayes.threads import one_thread
 _STEP, _STEPS_OUT = 2.0, 4
 # Multiples of the process's lengths that are tried.
 _MULTIPLES = (1.0, 0.5, 2.0)
-# Quasi-Newton steps of one climb, rounds of climb and search, the gain in nats that is no gain, and that below which
-# no further round is made.
+# Quasi-Newton steps of one climb, rounds of climb and search before and after rows left out are first asked, the gain
+# in nats that is no gain, and that below which no further round is made.
 _STEPS = 15
-_ROUNDS = 8
+_ROUNDS, _FURTHER_ROUNDS = 3, 5
 _GAIN = 0.01
 _WORTHWHILE = 0.5
 # Inputs whose switching off is refused in a row before no more are tried.
 _REFUSALS = 2
 # Standard deviations beyond which left-out rows decide alone.
 _CLEAR = 2.0
+# Standard deviations within which they do not tell two trials apart, and the share of another's functions with which
+# one of these has clearly fewer.
+_ALIKE = 1.0
+# Standard deviations from which on they need not be asked twice whether to leave the widths as given, and those that
+# they have to say it by then: the best of ten trials that are no better is two and a half ahead one time in sixteen.
+_BEYOND_DOUBT, _SURE = 6.0, 2.5
+_FEWER = 0.75
 # Multiples of the lengths that make a dictionary of several.
 SEVERAL: tuple[Factors, ...] = ((1.0, 2.0, 4.0), (0.5, 1.0, 2.0))
 # Evidence, in nats, by which a trial has to be above another for that one not to be looked at again: the widths as
 # given are not searched in full for comparison, and an input whose switching off costs as much stays on without asking
 # rows left out.  Standard deviations by which those speak for it for the other widths not to be learned without it.
 _FAR_ABOVE = 50.0
+# The same for each row, where that is more, below which a trial is not shown to rows left out at all.
+_BEYOND_HOPE = 0.1
 _HOPELESS = 4.0
+
+
+@dataclass(frozen=True)
+class Screened:
+    """Log parameters that are worth trying on all rows, found on some; the last trial where the user interrupted."""
+
+    places: list[Array]
+    stopped: Trial | None = None
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the parameters chosen gained over those given, both searched in the same way.
+
+    Attributes
+    ----------
+    evidence : float
+        Nats of evidence.
+    density, density_error : float or None
+        Nats for each row that was left out, and its standard error; None where no rows were.
+    """
+
+    evidence: float
+    density: float | None = None
+    density_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +96,7 @@ class Learned:
     histories: list[list[Record]]
     overruled: bool
     interrupted: bool
+    gain: Gain | None = None
 
 
 class Learner:
@@ -79,6 +114,8 @@ class Learner:
         A Gaussian process with the same kernel, where there is one.
     several : bool
         Whether several widths are to be in the dictionary together.
+    finalists : sequence of ndarray, optional
+        Log parameters found on some of the rows: only these are tried, beside those given.
     """
 
     def __init__(
@@ -89,11 +126,16 @@ class Learner:
         first: Array,
         process: Process | None,
         several: bool = False,
+        finalists: Sequence[Array] | None = None,
     ) -> None:
         self.search, self.limits = search, limits
         self.given, self.first, self.process, self.several = given, first, process, several
+        self.finalists = finalists
         self.trials: list[Trial] = []
         self.best: Trial | None = None
+        self._contenders: list[Trial] = []
+        self._one_width: Trial | None = None
+        self._judged = False
         self._single: Trial | None = None
 
     def learn(self, restarts: Sequence[Array] = ()) -> Learned:
@@ -101,12 +143,29 @@ class Learner:
         with one_thread(), asked_to_stop() as self.search.stop:
             try:
                 self._learn(restarts)
+                self._confirm()
                 return self._conclude(self._chosen())
             except Interrupted:
-                trial = self.best or self.search.unfinished
-                if trial is None:
-                    raise KeyboardInterrupt from None
-                return self._stopped(trial)
+                return self.stopped_at(self._latest())
+
+    def screen(self, restarts: Sequence[Array] = ()) -> Screened:
+        """Learn, and say which parameters other rows should be asked about: the best, and the best with one width."""
+        with one_thread(), asked_to_stop() as self.search.stop:
+            try:
+                self._learn(restarts)
+            except Interrupted:
+                return Screened([], self._latest())
+        places: dict[bytes, Array] = {}
+        for trial in (self._chosen(), self._one_width or self._chosen()):
+            if trial is not self.trials[0]:
+                places.setdefault(trial.log_theta.tobytes(), trial.log_theta)
+        return Screened(list(places.values()))
+
+    def _latest(self) -> Trial:
+        trial = self.best or self.search.unfinished
+        if trial is None:
+            raise KeyboardInterrupt
+        return trial
 
     def _learn(self, restarts: Sequence[Array]) -> None:
         self.best = scale = self._try(self.given)
@@ -116,25 +175,34 @@ class Learner:
             getattr(problem, "mean_square", 1.0) == 0.0 for problem in problems
         ):
             return
-        self.judge = judge_of(self.search, self.limits, problems)
-        along = self._bracket(scale)
-        self._prefer(max(along, key=lambda t: t.objective))
-        from_process = self._from_process()
-        for trial in from_process:
-            self._prefer(trial)
-        self._prefer_near(along)
-        for log_theta in restarts:
-            self._prefer(self._try(log_theta))
-        leaders = [self.best, max([*along, *from_process], key=lambda t: t.objective)]
-        for leader in leaders[: 1 + (leaders[0] is not leaders[1])]:
-            self._prefer(self._ascend(leader))
-        if self.limits.per_input:
+        self.judge, self._judged = judge_of(self.search, self.limits, problems), True
+        if self.finalists is None:
+            self._explore(scale, restarts)
+        else:
+            for log_theta in self.finalists:
+                self._prefer(self._try(log_theta))
+        self._ascend_judged(self.best)
+        if self.limits.per_input and self.finalists is None:
             self._switch_on()
             self._switch_off()
-        self._single = self.best
+        self._single, self._contenders = self.best, [self.best]
         if self.several:
             for factors in SEVERAL:
                 self._prefer(self._try(self.best.log_theta, factors))
+
+    def _explore(self, scale: Trial, restarts: Sequence[Array]) -> None:
+        """One width for all inputs, the widths of the process, and any others."""
+        along = self._bracket(scale)
+        self._prefer(max(along, key=lambda t: t.objective))
+        self._one_width = self.best
+        for trial in self._from_process():
+            self._prefer(trial)
+        self._prefer_near(along)
+        if any(self.best is trial for trial in (scale, *along)) and self._process is not None:
+            # With too many inputs switched off the process has led nowhere: what it had before?
+            self._prefer(self._try(self._process.log_theta))
+        for log_theta in restarts:
+            self._prefer(self._try(log_theta))
 
     @property
     def single(self) -> Trial:
@@ -149,17 +217,35 @@ class Learner:
         return trial
 
     def _prefer(self, trial: Trial) -> bool:
-        """Take a trial for the best where the judge says so, or leaves it to the evidence."""
-        if self.best is None or trial is self.best:
+        """Let a trial contend, and say whether another one is the best now."""
+        if any(trial is other for other in (self.trials[0], *self._contenders)):
             return False
-        advantage = self.judge.compare(trial, self.best)
-        # Both are log densities of the same rows, so that they add up where left-out rows leave room for chance.
-        rise = self._worth(trial) - self._worth(self.best)
-        clear = abs(advantage.nats) > _CLEAR * advantage.chance
-        if advantage.nats + (0.0 if clear else rise) <= _GAIN or not self._leaves(trial):
+        if self.judge.left_out and self._fall(trial) > max(_FAR_ABOVE, _BEYOND_HOPE * self.search.n_rows):
             return False
-        self.best = trial
-        return True
+        if trial.size and self._leaves(trial) and not self.search.crowded(trial):
+            self._contenders.append(trial)
+        before, self.best = self.best, self._fittest()
+        return self.best is not before
+
+    def _fall(self, trial: Trial) -> float:
+        """By how much a trial is below the widths as given, in nats."""
+        return self._worth(self.trials[0]) - self._worth(trial)
+
+    def _fittest(self) -> Trial:
+        """The trial that the judge prefers; of those that left-out rows do not tell from it, one with few functions.
+
+        Among trials of about the same size, density and evidence together decide: both are log densities of the same
+        rows, so that they add up.
+        """
+        top, *others = pool = [self.trials[0], *self._contenders]
+        for trial in others:
+            top = trial if self.judge.compare(trial, top).nats > _GAIN else top
+        if not self.judge.left_out:
+            return top
+        beside = [(trial, self.judge.compare(trial, top)) for trial in pool]
+        few = min(trial.size for trial, by in beside if by.nats >= -_ALIKE * by.chance) / _FEWER
+        open_ = [one for one in beside if one[1].nats >= -_CLEAR * one[1].chance and one[0].size <= few]
+        return max(open_, key=lambda one: one[1].nats + self._worth(one[0]))[0]
 
     def _leaves(self, trial: Trial) -> bool:
         """Whether a trial is reason enough to leave the widths as given.
@@ -172,9 +258,28 @@ class Learner:
         gain = advantage.nats + self._worth(trial) - self._worth(first)
         return gain > _CLEAR * advantage.chance and self.judge.admits(trial, first)
 
+    def _confirm(self) -> None:
+        """Go back to the widths as given where searches that take more time do not clearly speak against them.
+
+        A trial is a quick search, which misses more at some widths than at others; the full search may make up for it.
+        """
+        first, best = self.trials[0], self._chosen()
+        if best is first or not self.judge.left_out:
+            return
+        advantage = self.judge.compare(best, first)
+        if advantage.nats > _BEYOND_DOUBT * advantage.chance:
+            return
+        thorough = self.judge.thorough()
+        again = thorough.compare(best, first)
+        if again.nats <= _SURE * again.chance or not thorough.admits(best, first):
+            self.best = first
+
     def _worth(self, trial: Trial) -> float:
-        """The objective without the prior of the parameters, which guides climbs but is no reason to leave a place."""
-        return trial.objective - self.limits.prior.log_density(trial.log_theta)
+        """The objective less what the functions have to bring.
+
+        It is without the prior of the parameters, which guides climbs but is no reason to leave a place.
+        """
+        return trial.objective - self.limits.prior.log_density(trial.log_theta) - PRICE * trial.size
 
     def _bracket(self, scale: Trial) -> list[Trial]:
         """Trials along one factor of all lengths: up and down while the evidence rises, then half a step either way."""
@@ -187,18 +292,28 @@ class Learner:
                 tried[power] = self._try(there)
             return tried[power].objective
 
+        refused: set[float] = set()
         for direction in (1.0, -1.0):
             for k in range(1, _STEPS_OUT + 1):
-                if direction < 0.0 and self.search.crowded(tried[direction * (k - 1)]):
+                here, there = direction * (k - 1), direction * k
+                if direction < 0.0 and self.search.crowded(tried[here]):
                     break
-                if at(direction * k) <= at(direction * (k - 1)):
+                if at(there) <= at(here):
                     break
-        best = max(tried, key=at)
+                if direction < 0.0 and self._object(tried[there], tried[here]):
+                    refused.add(there)
+                    break
+        best = max(tried.keys() - refused, key=at)
         for near in (best + 0.5, best - 0.5):
             if near > best or not self.search.crowded(tried[best]):
                 at(near)
         self._along = tried
         return list(tried.values())
+
+    def _object(self, narrow: Trial, wide: Trial) -> bool:
+        """Whether rows left out clearly speak against narrower functions: evidence may rise with them without end."""
+        advantage = self.judge.compare(narrow, wide)
+        return self.judge.left_out and advantage.nats < -_CLEAR * advantage.chance
 
     def _prefer_near(self, along: Sequence[Trial]) -> None:
         """Where one width for all is the best so far, its neighbours are judged too, as long as one is better."""
@@ -217,9 +332,10 @@ class Learner:
         fitted = self.process.fit(self.first, self.search.stop)
         if not np.isfinite(fitted.objective):
             return []
-        lean, self._process = fitted, fitted
+        lean = fitted
         if self.limits.per_input:
             lean = self.process.without_weak(fitted, self.limits.off, self._price(), self.search.stop)
+            self._process = fitted if lean is not fitted else None
         trials: list[Trial] = []
         for factor in _MULTIPLES:
             if factor >= 1.0 or not self.search.crowded(trials[0]):
@@ -232,11 +348,21 @@ class Learner:
 
     # -- climbs --------------------------------------------------------------------------------------------
 
-    def _ascend(self, trial: Trial) -> Trial:
+    def _ascend_judged(self, trial: Trial) -> None:
+        """Ascend, and go on only where rows left out do not clearly object to the first rounds."""
+        near = self._ascend(trial)
+        self._prefer(near)
+        if near is not trial and not self._object(near, trial):
+            self._prefer(self._ascend(near, _FURTHER_ROUNDS))
+
+    def _ascend(self, trial: Trial, rounds: int = _ROUNDS) -> Trial:
         """Climb and search on, in turn, until neither gains; an input that is switched off stays so."""
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             models = self.search.held(trial)
-            if self.search.exhausted(trial) or not any(len(model.indices) for model in models):
+            # A trial where functions crowd is not chosen, and what comes of it has more of them.
+            if self.search.exhausted(trial) or (trial is not self.trials[0] and self.search.crowded(trial)):
+                break
+            if not any(len(model.indices) for model in models):
                 break
             free = self.matters(trial.log_theta, models) & self.limits.live(trial.log_theta)
             found = climb(self.search.family, models, self.limits.prior, trial.log_theta, _STEPS, free)
@@ -332,9 +458,19 @@ class Learner:
             overruled = self.judge.left_out and rivals > evidence + 1.0
         elif len(self.trials) > 1:
             overruled = self.judge.left_out and max(trial.evidence for trial in self.trials) > evidence + 1.0
-        return Learned(best, results, self.search.histories, overruled, self._interrupted(results))
+        gain = self._gain(best)
+        return Learned(best, results, self.search.histories, overruled, self._interrupted(results), gain)
 
-    def _stopped(self, best: Trial) -> Learned:
+    def _gain(self, best: Trial) -> Gain:
+        first = self.trials[0]
+        evidence = best.evidence - first.evidence
+        if not self._judged or not self.judge.left_out:
+            return Gain(evidence)
+        advantage, rows = self.judge.compare(best, first), self.judge.n_rows
+        return Gain(evidence, advantage.nats / rows, advantage.chance / rows)
+
+    def stopped_at(self, best: Trial) -> Learned:
+        """The model of a trial as it is, certified."""
         results = [
             replace(result, status=Status.INTERRUPTED)
             for result in self.search.conclude(best, fresh=False, silent=True)

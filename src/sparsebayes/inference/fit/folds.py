@@ -127,8 +127,18 @@ class Folds:
 
     def densities(self, beta: float, size: int) -> Array:
         """Log density of every row under a search on the other folds with the noise held."""
+        return _log_density(*self._left_out(beta, size))
+
+    def calibrated_densities(self, beta: float, size: int) -> Array:
+        r"""The same, every variance multiplied by the mean of the standardised squared errors.
+
+        That is the factor at which the sum of these densities is largest.  A model's error bars are multiplied so
+        before they are used, so that one search is not preferred to another for what is mended afterwards.
+        """
         error, variance = self._left_out(beta, size)
-        return -0.5 * np.sum(np.log(2.0 * np.pi * variance)[:, None] + error**2 / variance[:, None], axis=1)
+        by_row = np.mean(error**2, axis=1) / variance
+        factor = float(np.average(by_row, weights=self.weights))
+        return _log_density(error, max(factor, np.finfo(float).tiny) * variance)
 
     def squared_errors(self, beta: float, size: int) -> Array:
         """Squared error of every row under the same searches, summed over the targets."""
@@ -197,6 +207,11 @@ class Folds:
                 for (kept, out), some in zip(parts, offered, strict=True)
             ]
         return self._parts
+
+
+def _log_density(error: Array, variance: Array) -> Array:
+    """Log density of rows with these errors, summed over the targets."""
+    return -0.5 * np.sum(np.log(2.0 * np.pi * variance)[:, None] + error**2 / variance[:, None], axis=1)
 
 
 def _part(
