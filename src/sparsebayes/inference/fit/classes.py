@@ -46,9 +46,9 @@ _ROUGHLY = 0.1
 _LEAST_TOL = 0.1
 # How closely the mode of what is reported is found, in nats, and those of the models without one of its functions.
 _CLOSELY, _NEARLY = 1e-15, 1e-6
-# Additions that are tried in earnest before the certificate is given, and those that are: predictions are of second
-# order, and may be wrong to either side.
-_TRIED = 200
+# Functions that are looked at closely before the certificate is given, additions that are tried in earnest, and from
+# which part of the tolerance on: predictions are of second order, and may be wrong to either side.
+_LOOKED_AT, _TRIED = 2000, 200
 _DOUBT = 0.3
 
 
@@ -166,7 +166,7 @@ class _Search:
 
         The loop scores closely what promises most only, and gives up where many are refused in a row.
         """
-        model, scores = self.model, self.model.scores_of(_outside(self.model))
+        model, scores = self.model, self.model.scores(_LOOKED_AT)
         refused: list[int] = []
         gaining: list[int] = []
         best = model

@@ -328,14 +328,14 @@ class ClassModel:
 
     # -- scores --------------------------------------------------------------------------------------------
 
-    def scores(self) -> Scores:
-        """Of all functions of the dictionary; those that promise little are not looked at closely."""
+    def scores(self, pool: int = _POOL) -> Scores:
+        """Of all functions of the dictionary; only so many that promise most are looked at closely."""
         quality = np.sum(self.rows.correlate(self._residuals) ** 2, axis=1)
         norms = self.rows.sqnorms(self._shared_curvature(self.probabilities))
         promise = np.where(self.rows.eligible & (norms > 0.0), quality / np.where(norms > 0.0, norms, 1.0), 0.0)
         promise[self.functions] = 0.0
-        pool = np.argsort(-promise, kind="stable")[:_POOL]
-        return self.scores_of(pool[promise[pool] > 0.0])
+        best = np.argsort(-promise, kind="stable")[:pool]
+        return self.scores_of(best[promise[best] > 0.0])
 
     def scores_of(self, functions: Index) -> Scores:
         r"""Of some functions outside the model.
