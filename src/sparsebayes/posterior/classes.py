@@ -8,12 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from sparsebayes.posterior.far import reduced, restored, within
 from sparsebayes.typing import Array
 
 
-def moderation(variance: Array) -> Array:
-    r""":math:`\kappa(v) = (1+\pi v/8)^{-1/2}`: :math:`E[\sigma(y)] \approx \sigma(\kappa(v)\bar y)` (MacKay 1992)."""
-    return 1.0 / np.sqrt(1.0 + np.pi * variance / 8.0)
+def moderation(variance: Array, unit: Array | float = 1.0) -> Array:
+    r""":math:`\kappa(v) = (1+\pi v/8)^{-1/2}`: :math:`E[\sigma(y)] \approx \sigma(\kappa(v)\bar y)` (MacKay 1992).
+
+    Of outputs and variances in units u it is :math:`u\kappa(u^2v) = (u^{-2}+\pi v/8)^{-1/2}`, a number where
+    :math:`u^2` is none.
+    """
+    return 1.0 / np.sqrt(np.maximum((1.0 / unit) ** 2 + np.pi * variance / 8.0, np.finfo(np.float64).tiny))
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,11 @@ class ClassPosterior:
     covariance: Array
 
     def predict(self, values: Array) -> Array:
-        """Outputs at the mode, (n, K), from the values of all kept functions."""
+        """Outputs at the mode, (n, K), from the values of all kept functions; finite however far out the inputs are."""
+        values, units = reduced(values)
+        return restored(self._outputs(values), units[:, None])
+
+    def _outputs(self, values: Array) -> Array:
         y = np.zeros((len(values), self.n_outputs))
         for k in range(self.n_outputs):
             mine = self.outputs == k
@@ -53,16 +62,17 @@ class ClassPosterior:
         against the class of the largest output are moderated by the variance of their difference: for two classes
         exactly the logistic rule, and the class of the largest output remains the most probable one.
         """
-        y = self.predict(values)
         if not moderated:
-            return y
-        v = self._covariance(values)
+            return self.predict(values)
+        values, units = reduced(values)
+        y, v = self._outputs(values), self._covariance(values)
         if self.n_outputs == 1:
-            return moderation(np.maximum(v[:, 0], 0.0)) * y
+            return within(moderation(np.maximum(v[:, 0], 0.0), units[:, None]) * y)
         rows, best = np.arange(len(y)), np.argmax(y, axis=1)
         own = np.diagonal(v, axis1=1, axis2=2)
         gap = y - y[rows, best, None]
-        decided = moderation(np.maximum(own + own[rows, best, None] - 2.0 * v[rows, best], 0.0)) * gap
+        apart = np.maximum(own + own[rows, best, None] - 2.0 * v[rows, best], 0.0)
+        decided = within(moderation(apart, units[:, None]) * gap)
         return decided - decided.mean(axis=1, keepdims=True)
 
     @property
