@@ -160,7 +160,7 @@ def test_targets_beside_chunks_are_refused(estimator):
     X, y, _ = rows()
     labels = (y > 3).astype(float)
     for chunks in (cut(X, labels), lambda: iter(cut(X, labels)), iter(cut(X, labels)), IterableChunks(cut(X, labels))):
-        with pytest.raises(ValueError, match="y is of type ndarray beside an X that comes in chunks.*leave y out"):
+        with pytest.raises(ValueError, match=r"y is of type ndarray beside an X that comes in chunks.*leave y out"):
             clone(estimator).fit(chunks, labels)
     # Rows that are tuples of numbers are rows.
     assert (
