@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.special import expit, log_expit
 from scipy.stats import norm, t
 
-from sparsebayes import RVR, SparseBayesClassifier, SparseBayesRegressor, datasets
+from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, datasets
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.jaakkola import bound_constant, bound_curvature, bound_problem
 from sparsebayes.inference.models.mode import LaplaceProblem
@@ -240,3 +240,40 @@ def test_intervals_of_very_many_counts_are_those_of_fewer():
             ends.append(np.array([low[0], high[0]]) / posterior.predict(np.ones((1, 1))))
         # Within two of a thousand million counts.
         np.testing.assert_allclose(ends[0], ends[1], rtol=1e-7, atol=2e-9)
+
+
+# -- several targets, weights, one class against the rest ------------------------------------------------------
+
+
+@pytest.mark.parametrize("uncertainty", ["posterior", "calibrated"])
+def test_the_density_of_several_targets_is_the_product_of_theirs(uncertainty):
+    rng = np.random.default_rng(3)
+    other = np.cos(X[:, 0]) + 0.3 * rng.standard_normal(len(X))
+    both = RVR(gamma=1 / 16).fit(X, np.column_stack([Y, other]))
+    one, two = RVR(gamma=1 / 16).fit(X, Y), RVR(gamma=1 / 16).fit(X, other)
+    at = rng.standard_normal((25, 2))
+    expected = one.log_density(NEW, at[:, 0], uncertainty) + two.log_density(NEW, at[:, 1], uncertainty)
+    np.testing.assert_allclose(both.log_density(NEW, at, uncertainty), expected, rtol=1e-6)
+
+
+def test_weights_of_the_rows_that_calibrate_are_copies(model):
+    rng = np.random.default_rng(4)
+    inputs, counts = rng.uniform(-10.0, 10.0, (40, 1)), rng.integers(0, 5, 40)
+    observed = np.sinc(inputs[:, 0] / np.pi) + 0.5 * rng.standard_normal(40)
+    ends = []
+    for rows, weights in ((np.arange(40), counts), (np.repeat(np.arange(40), counts), None), (np.arange(40), None)):
+        calibrated = RVR(gamma=1 / 16).fit(X, Y).calibrate(inputs[rows], observed[rows], weights)
+        ends.append(np.array(calibrated.predict_interval(NEW, 0.7, "conformal")))
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-12)
+    assert not np.allclose(ends[0], ends[2])
+
+
+def test_one_class_against_the_rest_has_probabilities_that_add_up_to_one():
+    rng = np.random.default_rng(5)
+    rows, labels = rng.normal(size=(90, 2)), rng.integers(0, 3, 90)
+    rows += np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])[labels]
+    model = RVC(gamma=0.5, multi_class="ovr").fit(rows, labels)
+    found = model.predict_proba(rows)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+    alone = np.column_stack([RVC(gamma=0.5).fit(rows, labels == k).predict_proba(rows)[:, 1] for k in range(3)])
+    np.testing.assert_allclose(found, alone / alone.sum(axis=1, keepdims=True), rtol=1e-6, atol=1e-9)

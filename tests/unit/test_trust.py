@@ -189,6 +189,14 @@ def test_the_expected_number_of_false_functions_is_bounded(m, targets):
     assert rule.cost == pytest.approx(0.5 * targets * (rule.threshold - 1.0 - np.log(rule.threshold)))
 
 
+@pytest.mark.parametrize("targets", [1, 2, 5])
+def test_irrelevant_functions_exceed_the_threshold_as_often_as_it_says(targets):
+    rule = SupportRule.named("conservative", 20, targets)
+    ratio = np.mean(np.random.default_rng(0).standard_normal((400_000, targets)) ** 2, axis=1)
+    assert 20 * np.mean(ratio > rule.threshold) == pytest.approx(rule.expected_false, rel=0.05)
+    assert rule.expected_false == pytest.approx(SupportRule.named("conservative", 20).expected_false)
+
+
 def test_the_support_report_is_a_table(model):
     report = model.support_report()
     frame = report.to_frame()
