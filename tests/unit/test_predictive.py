@@ -227,6 +227,8 @@ def test_counts_far_out_have_defined_answers(plane, sign):
     assert np.all(draws >= 0.0)
     assert np.all(model.log_density(new, np.zeros(len(new))) <= 0.0)
     assert np.all(draws == np.floor(draws))
+    widest = model.predict_interval(new, 0.99999)
+    assert np.all((draws >= widest[0][:, None]) & (draws <= widest[1][:, None]))
     assert np.log(np.max(mean)) == pytest.approx(600.0)
 
 

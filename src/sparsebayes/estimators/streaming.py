@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from numbers import Integral
 from typing import Any, Self, cast
@@ -119,8 +120,8 @@ class ChunkedRegression(DictionaryInputs):
         among the first rows), and ``basis`` and ``fit_intercept`` stay as they were at the first call.
 
         It goes on from earlier calls, and from a ``fit`` on chunks.  A ``fit`` on an array or a file keeps no inner
-        products, so that there is nothing to go on from: ``partial_fit`` after it is refused.  Begin with
-        ``partial_fit(X, y)`` or ``fit([(X, y)])``, or take a ``clone`` to begin anew.
+        products, so that there is nothing to go on from: ``partial_fit`` after it begins anew, with a warning.  For
+        rows that are to count, begin with ``partial_fit(X, y)`` or ``fit([(X, y)])``.
 
         Where data drift, every row may make those before it count less: with ``forgetting`` :math:`\lambda` the row
         that came k rows before the last weighs :math:`\lambda^k`, however the rows are cut into calls, and the model
@@ -156,13 +157,15 @@ class ChunkedRegression(DictionaryInputs):
         return self
 
     def _check_going_on(self) -> None:
-        """Refuse to go on from rows of which nothing was kept, or with other functions than those that were summed."""
+        """Say so where nothing was kept of the rows before; refuse other functions than those that were summed."""
         if "_reduction" not in vars(self):
             if "status_" in vars(self):
-                raise ValueError(
-                    "partial_fit cannot go on from this model: it was fitted to an array or a file, of whose rows no "
-                    "inner products were kept; begin with partial_fit(X, y) or fit([(X, y)]), or use "
-                    "sklearn.base.clone(model) to begin anew"
+                warnings.warn(
+                    "partial_fit begins anew: this model was fitted to an array or a file, of whose rows no inner "
+                    "products were kept, so that they do not count from here on; for rows that are to count, begin "
+                    "with partial_fit(X, y) or fit([(X, y)])",
+                    UserWarning,
+                    stacklevel=4,
                 )
             return
         # Files that were written before it was kept do not say which basis it was.
