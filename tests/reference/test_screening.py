@@ -179,7 +179,7 @@ def test_a_norm_that_the_stand_in_overestimates_rules_nothing_out(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_change_of_curvature_that_the_stand_in_does_not_see_is_bounded(seed, monkeypatch):
-    """Quality and norm rest on the pivots' rows, where the stand-in is exact: D alone decides, and is hidden from it."""
+    """Quality and norm rest on the pivots' rows, where the stand-in is exact: D decides, and is hidden from it."""
     monkeypatch.setattr(screening, "_MANY", 1.0)
     Phi, close, rough = coarse()
     n = len(Phi)
