@@ -163,15 +163,30 @@ def as_chunks(X: Any, y: Any, weight: Any = None) -> Chunks | None:
     """Chunks where X is a source of them or a memory-mapped file; None where it is anything else."""
     if isinstance(X, np.memmap) and y is not None:
         return ArrayChunks(X, y, weight)
+    lazily = (callable(X) and not hasattr(X, "shape")) or isinstance(X, Iterator)  # a linear operator is callable
     if y is not None:
+        if isinstance(X, Chunks) or lazily or _are_pairs(X):
+            raise ValueError(
+                f"y is of type {type(y).__name__} beside an X that comes in chunks, which bring their targets with "
+                "them; leave y out, or pass all rows as one array"
+            )
         return None
     if isinstance(X, Chunks):
         return X
-    lazily = (callable(X) and not hasattr(X, "shape")) or isinstance(X, Iterator)  # a linear operator is callable
     if lazily or (isinstance(X, list) and X and all(isinstance(item, tuple) for item in X)):
         source: Any = X
         return IterableChunks(source)
     return None
+
+
+def _are_pairs(X: Any) -> bool:
+    """Whether X lists chunks; a list of tuples of numbers is an array."""
+    return isinstance(X, list) and len(X) > 0 and all(isinstance(item, tuple) and _is_pair(item) for item in X)
+
+
+def _is_pair(item: tuple[Any, ...]) -> bool:
+    shapes = [getattr(part, "shape", ()) for part in item]
+    return len(item) in (2, 3) and len(shapes[0]) == 2 and len(shapes[1]) > 0
 
 
 def sample_rows(chunks: Chunks, count: int) -> Any:

@@ -98,6 +98,69 @@ def test_a_constant_target_among_others():
         assert np.all(np.isfinite(model.noise_variance_))
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("chunks", [False, True])
+def test_a_constant_target_is_no_data_for_a_noise_that_others_share(place, intercept, chunks):
+    X, Y = several(1)
+    others = np.delete(np.arange(3), place)
+    Y[:, place] = 4.0 if intercept else 0.0
+
+    def fit(targets):
+        model = SparseBayesRegressor(shared_support=True, fit_intercept=intercept)
+        return model.fit([(X, targets)]) if chunks else model.fit(X, targets)
+
+    model, without = fit(Y), fit(Y[:, others])
+    np.testing.assert_allclose(model.noise_variance_[others], without.noise_variance_, rtol=1e-9)
+    np.testing.assert_allclose(model.alpha_[others], without.alpha_, rtol=1e-6)
+    np.testing.assert_allclose(model.coef_[others], without.coef_, rtol=1e-6, atol=1e-9)
+    for mine, theirs in zip(model.predict(X, return_std=True), without.predict(X, return_std=True), strict=True):
+        np.testing.assert_allclose(mine[:, others], theirs, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(model.predict(X)[:, place], Y[:, place])
+    assert np.all(model.coef_[place] == 0.0)
+    assert model.status_ is without.status_
+    assert model.certificate_.excluded_gain == pytest.approx(without.certificate_.excluded_gain, abs=1e-9)
+
+
+@pytest.mark.parametrize("gamma", [0.5, "evidence"])
+def test_of_two_targets_the_one_that_varies_is_fitted_as_if_alone(gamma):
+    X, Y = several(1)
+    alone = RVR(gamma=gamma).fit(X, Y[:, 0])
+    both = RVR(gamma=gamma, shared_support=True).fit(X, np.column_stack([np.full(len(X), 7.0), Y[:, 0]]))
+    np.testing.assert_allclose(both.predict(X)[:, 1], alone.predict(X), rtol=1e-5)
+    np.testing.assert_array_equal(both.predict(X)[:, 0], 7.0)
+    assert both.noise_variance_[1] == pytest.approx(alone.noise_variance_, rel=1e-5)
+    assert both.status_ is alone.status_
+
+
+def test_widths_are_learned_from_the_targets_that_vary():
+    X, Y = several(1)
+    alone = RVR(gamma="evidence").fit(X, Y[:, 0])
+    both = RVR(gamma="evidence").fit(X, np.column_stack([np.full(len(X), 7.0), Y[:, 0]]))
+    assert both.kernel_.width == pytest.approx(alone.kernel_.width, rel=1e-6)
+    assert [status.name for status in both.status_] == ["CONSTANT", alone.status_.name]
+    np.testing.assert_allclose(both.predict(X)[:, 1], alone.predict(X), rtol=1e-5)
+    assert RVR(gamma="evidence").fit(X, np.full(len(X), 7.0)).predict(X[:1]) == 7.0
+
+
+def test_only_constant_targets_share_nothing():
+    X, Y = several(1)
+    model = SparseBayesRegressor(shared_support=True).fit(X, np.full_like(Y, 2.5))
+    assert model.status_.name == "CONSTANT"
+    np.testing.assert_array_equal(model.predict(X), 2.5)
+
+
+def test_a_constant_target_whose_noise_is_given_is_data():
+    X, Y = several(1)
+    noise = [0.01, 900.0, 1e-4]
+    varying = SparseBayesRegressor(shared_support=True, noise_variance=noise).fit(X, Y)
+    Y[:, 1] = 4.0
+    model = SparseBayesRegressor(shared_support=True, noise_variance=noise).fit(X, Y)
+    np.testing.assert_allclose(model.noise_variance_, noise)
+    assert np.all(np.isfinite(model.alpha_))
+    assert model.status_ is varying.status_
+
+
 # -- candidates made on the way ----------------------------------------------------------------------------
 
 

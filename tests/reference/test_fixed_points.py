@@ -235,3 +235,11 @@ def test_softmax_has_no_variational_bound():
     with pytest.raises(ValueError, match=r"two classes.*multi_class='ovr'"):
         SparseBayesClassifier(solver="variational").fit(X, y)
     assert SparseBayesClassifier(solver="variational", multi_class="ovr").fit(X, y).score(X, y) > 0.9
+
+
+@pytest.mark.parametrize(("shape", "rate"), [("a", "b"), ("c", "d")])
+@pytest.mark.parametrize("value", [1e-6, 0.5, 3.0])
+def test_a_prior_that_grows_without_bound_is_refused(shape, rate, value):
+    with pytest.raises(ValueError, match=f"{shape}={value}.* with {rate}=0"):
+        Hyperpriors(**{shape: value}).check()
+    Hyperpriors(**{shape: value, rate: 1.0}).check()

@@ -175,3 +175,32 @@ def test_a_norm_that_the_stand_in_overestimates_rules_nothing_out(seed):
         patch.setattr(screening, "_MANY", 1.0)
         found = directions.screen(DenseDesign(Phi), close, np.ones(300, dtype=bool))
     assert found.s[m] == pytest.approx(directions.measure(DenseDesign(Phi)).s[m], rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_change_of_curvature_that_the_stand_in_does_not_see_is_bounded(seed, monkeypatch):
+    """Quality and norm rest on the pivots' rows, where the stand-in is exact: D decides, and is hidden from it."""
+    monkeypatch.setattr(screening, "_MANY", 1.0)
+    Phi, close, rough = coarse()
+    n = len(Phi)
+    pivots = np.isin(np.arange(n), close.landmarks)
+    curvature = np.where(pivots, 1.0, 1e-12)
+    gradient = np.where(pivots, np.random.default_rng(seed).standard_normal(n), 0.0)
+    s = curvature @ Phi**2
+    gradient *= np.sqrt(2.0 / np.max((Phi.T @ gradient) ** 2 / s))  # the best of the others gains by its quality
+    q = Phi.T @ gradient
+    left, values, _ = np.linalg.svd(rough)
+    span = left[:, : int(np.sum(values > 1e-10 * values[0]))]
+    outside = Phi - span @ (span.T @ Phi)
+    weak = (q**2 < 0.5 * s) & (q**2 > 0.01 * s)
+    m = int(np.argmax(np.where(weak, np.sum(outside**2, axis=0), -1.0)))
+    unit = outside[:, m] / np.linalg.norm(outside[:, m])
+    along = unit * (q[m] - 2.0 * s[m] / q[m]) / (Phi[:, m] @ unit)
+    directions = Directions(gradient[:, None], along[:, None], curvature[:, None], np.zeros((1, n, 1)))
+    exact, guessed = directions.measure(DenseDesign(Phi)), directions.measure(close)
+    assert exact.q2[m] > 1.9 * exact.s[m]
+    assert guessed.q2[m] < 0.6 * guessed.s[m]
+    found = directions.screen(DenseDesign(Phi), close, np.ones(n, dtype=bool))
+    assert found.D[m] == pytest.approx(exact.D[m], rel=1e-10)
+    gains = exact.q2 > exact.s
+    np.testing.assert_allclose(found.q2[gains], exact.q2[gains], rtol=1e-9)

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from sparsebayes import RVR, SparseBayesRegressor, datasets, export, load, save
 from sparsebayes.design import DenseDesign
@@ -303,3 +304,18 @@ def test_error_bars_do_not_change_when_the_caller_writes_into_the_inputs():
     model = RVR(gamma=1 / 9).fit(written, y)
     written[:] = 0.0
     assert model.std_scale_ == untouched.std_scale_
+
+
+def test_errors_of_parts_are_taken_to_all_rows(monkeypatch):
+    """Errors that fall as one over the rows: 1.35 with all of them, 1.5 with nine tenths, 2.7 with half of them."""
+    fitted = RVR(gamma=1 / 9).fit(X, Y)
+
+    class Parts:
+        def __init__(self, problem, parts, *_):
+            self.share = 1.0 - 1.0 / parts
+
+        def standardised(self, *_):
+            return 1.35 / self.share * norm.ppf((np.arange(400) + 0.5) / 400)[:, None], np.ones(400)
+
+    monkeypatch.setattr("sparsebayes.estimators.calibration.Folds", Parts)
+    assert fitted.std_scale_ == pytest.approx(1.35, rel=0.02)

@@ -191,6 +191,59 @@ def test_many_candidates_of_one_effect():
     assert len(members(found)[0]) > 20
 
 
+@pytest.mark.parametrize("strength", [0.0, 0.5, 1.0])
+def test_a_set_of_one_is_there_only_where_its_probability_reaches_the_coverage(strength):
+    """Which candidate carries the effect is no question here, whether there is one is."""
+    probabilities = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((60, 1))
+        found = single_effects(X, strength * X[:, 0] + rng.standard_normal(60))
+        probabilities.append(found.inclusion[0])
+        for coverage in (0.2, 0.6, 0.95):
+            sets = found.credible_sets(coverage)
+            assert len(sets) <= (found.inclusion[0] >= coverage)
+            assert len(sets) == 1 or strength < 1.0
+            for one in sets:
+                assert coverage <= one.probability <= found.inclusion[0] + 1e-12
+                assert one.probability == pytest.approx(sum(one.probabilities))
+    assert (max(probabilities) < 0.95) == (strength == 0.0)
+
+
+def test_purity_is_the_smallest_correlation_of_any_two_members():
+    rng = np.random.default_rng(2)
+    common = rng.standard_normal(100)
+    X = np.column_stack([common + size * rng.standard_normal(100) for size in (0.05, 0.2, 0.3)] + [rng.random(100)])
+    one = single_effects(X, common + 2.0 * rng.standard_normal(100)).credible_sets(0.9)[0]
+    assert len(one) >= 2
+    cosines = np.abs(np.corrcoef(X[:, list(one.members)].T))
+    assert one.purity == pytest.approx(np.min(cosines), rel=1e-9)
+    assert one.purity < 0.98
+
+
+def test_weight_and_spread_of_a_sure_effect_are_those_of_least_squares():
+    rng = np.random.default_rng(3)
+    X = 7.0 * rng.standard_normal((400, 1)) + 2.0
+    y = 0.5 * X[:, 0] + rng.standard_normal(400)
+    found = single_effects(X, y)
+    (slope, _), covariance = np.polyfit(X[:, 0], y, 1, cov=True)
+    one = found.credible_sets()[0]
+    for weight, std in ((one.weight, one.std), (found.mean[0], found.std[0])):
+        assert weight == pytest.approx(slope, rel=0.02)
+        assert std == pytest.approx(np.sqrt(covariance[0, 0]), rel=0.05)
+
+
+def test_the_spread_of_a_weight_knows_that_the_effect_may_be_elsewhere():
+    """Twins: each weight is that of the effect or zero, with equal chances."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    X[:, 1] = X[:, 0]
+    found = single_effects(X, X[:, 0] + rng.standard_normal(200))
+    whole = found.credible_sets()[0]
+    np.testing.assert_allclose(found.mean[:2], 0.5 * whole.weight, rtol=0.05)
+    np.testing.assert_allclose(found.std[:2], np.sqrt(0.5 * whole.std**2 + 0.25 * whole.weight**2), rtol=0.05)
+
+
 def test_impure_sets_are_left_out():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 2))

@@ -238,6 +238,14 @@ def test_summary_says_what_removal_costs():
     assert weakest.evidence == pytest.approx(fall, rel=1e-6)
     assert weakest.fit >= weakest.evidence
 
+    def height(chosen, alpha):
+        columns = Phi[:, chosen]
+        weights = np.linalg.solve(columns.T @ columns / 0.01 + np.diag(alpha), columns.T @ y / 0.01)
+        return -0.5 * np.sum((y - columns @ weights) ** 2) / 0.01 - 0.5 * weights @ (alpha * weights)
+
+    fall = height(model.relevance_, model.alpha_) - height(model.relevance_[keep], model.alpha_[keep])
+    assert weakest.fit == pytest.approx(fall, rel=1e-6)
+
 
 def test_summary_of_several_classes_and_targets():
     data = datasets.load("iris")

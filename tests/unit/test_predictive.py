@@ -6,12 +6,12 @@ from scipy.integrate import quad
 from scipy.special import expit, log_expit
 from scipy.stats import norm, t
 
-from sparsebayes import RVR, SparseBayesClassifier, SparseBayesRegressor, datasets
+from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, datasets
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.jaakkola import bound_constant, bound_curvature, bound_problem
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.likelihood import Bernoulli
-from sparsebayes.posterior import GaussianPosterior
+from sparsebayes.posterior import ClassPosterior, GaussianPosterior, PoissonPosterior
 
 X, Y = datasets.make_sinc(20, noise=0.2, random_state=0)
 NEW = np.linspace(-12.0, 12.0, 25)[:, None]
@@ -171,3 +171,111 @@ def test_the_evidence_of_the_variational_classifier_is_a_bound(seed):
     logs = np.sum(log_expit(signs[:, None] * phi[:, None] * w), axis=0) + norm.logpdf(w, scale=alpha**-0.5)
     exact = np.log(np.trapezoid(np.exp(logs - logs.max()), w)) + logs.max()
     assert exact - 0.5 < model.log_marginal_likelihood_ < exact
+
+
+# -- far out -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plane():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    return X, X[:, 0] - 2.0 * X[:, 1] + 0.5 * rng.normal(size=200), rng.poisson(np.exp(0.5 * X[:, 0]))
+
+
+FAR = 10.0 ** np.array([20, 99, 101, 153, 154, 155, 200, 300])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("direction", [(1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.3, -1.0, 0.2), (0.0, 1.0, -1.0)])
+def test_classes_far_out_are_those_of_the_direction(plane, classes, direction):
+    X, y, _ = plane
+    model = SparseBayesClassifier().fit(X, np.digitize(y, [0.0] if classes == 2 else [-1.0, 1.0]))
+    limit = model.predict_proba(1e12 * np.array([direction]))
+    new = FAR[:, None] * np.array(direction)
+    # Outputs and their standard deviations grow alike: what they are moderated to does not change any more.
+    np.testing.assert_allclose(model.predict_proba(new), np.broadcast_to(limit, (len(FAR), classes)), rtol=1e-6)
+    np.testing.assert_array_equal(model.predict(new), np.argmax(limit))
+    decided = model.decision_function(new)
+    assert np.all(np.isfinite(decided))
+    near = model.decision_function(1e12 * np.array([direction]))
+    np.testing.assert_allclose(decided, np.broadcast_to(near, decided.shape), rtol=1e-6)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_outputs_whose_variance_is_nothing_are_finite_far_out(sign):
+    certain = ClassPosterior(np.array([0]), np.array([0]), 1, np.array([1e3]), np.zeros((1, 1)))
+    values = sign * FAR[:, None]
+    for moderated in (False, True):
+        decided = certain.decide(values, moderated=moderated)
+        assert np.all(np.isfinite(decided))
+        assert np.all(np.sign(decided) == sign)
+        np.testing.assert_array_equal(certain.probabilities(values, moderated=moderated)[:, 0], 0.5 + 0.5 * sign)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_counts_far_out_have_defined_answers(plane, sign):
+    X, _, counts = plane
+    model = SparseBayesRegressor(likelihood="poisson").fit(X, counts)
+    new = np.column_stack([sign * np.concatenate([[10.0, 30.0, 1e2, 1e3, 1e5], FAR]), np.zeros((len(FAR) + 5, 2))])
+    mean, std = model.predict(new, return_std=True)
+    low, high = model.predict_interval(new)
+    draws = model.sample_y(new, 5)
+    for found in (mean, std, low, high, draws, model.sample_y(new, 5, noise=False), model.log_density(new, mean * 0)):
+        assert np.all(np.isfinite(found))
+    assert np.all((low <= high) & (low >= 0.0) & (std >= 0.0))
+    assert np.all(draws >= 0.0)
+    assert np.all(model.log_density(new, np.zeros(len(new))) <= 0.0)
+    assert np.all(draws == np.floor(draws))
+    widest = model.predict_interval(new, 0.99999)
+    assert np.all((draws >= widest[0][:, None]) & (draws <= widest[1][:, None]))
+    assert np.log(np.max(mean)) == pytest.approx(600.0)
+
+
+def test_intervals_of_very_many_counts_are_those_of_fewer():
+    """About the number of counts beyond which they are taken for real numbers, on either side."""
+    for variance in (0.0, 1e-8, 1e-4, 0.3, 4.0):
+        ends = []
+        for log_rate in np.log([0.999e9, 1.001e9]):
+            posterior = PoissonPosterior(np.array([0]), np.array([log_rate]), np.array([[variance]]), -0.5 * variance)
+            low, high = posterior.interval(np.ones((1, 1)), 0.9)
+            ends.append(np.array([low[0], high[0]]) / posterior.predict(np.ones((1, 1))))
+        # Within two of a thousand million counts.
+        np.testing.assert_allclose(ends[0], ends[1], rtol=1e-7, atol=2e-9)
+
+
+# -- several targets, weights, one class against the rest ------------------------------------------------------
+
+
+@pytest.mark.parametrize("uncertainty", ["posterior", "calibrated"])
+def test_the_density_of_several_targets_is_the_product_of_theirs(uncertainty):
+    rng = np.random.default_rng(3)
+    other = np.cos(X[:, 0]) + 0.3 * rng.standard_normal(len(X))
+    both = RVR(gamma=1 / 16).fit(X, np.column_stack([Y, other]))
+    one, two = RVR(gamma=1 / 16).fit(X, Y), RVR(gamma=1 / 16).fit(X, other)
+    at = rng.standard_normal((25, 2))
+    expected = one.log_density(NEW, at[:, 0], uncertainty) + two.log_density(NEW, at[:, 1], uncertainty)
+    np.testing.assert_allclose(both.log_density(NEW, at, uncertainty), expected, rtol=1e-6)
+
+
+def test_weights_of_the_rows_that_calibrate_are_copies(model):
+    rng = np.random.default_rng(4)
+    inputs, counts = rng.uniform(-10.0, 10.0, (40, 1)), rng.integers(0, 5, 40)
+    observed = np.sinc(inputs[:, 0] / np.pi) + 0.5 * rng.standard_normal(40)
+    ends = []
+    for rows, weights in ((np.arange(40), counts), (np.repeat(np.arange(40), counts), None), (np.arange(40), None)):
+        calibrated = RVR(gamma=1 / 16).fit(X, Y).calibrate(inputs[rows], observed[rows], weights)
+        ends.append(np.array(calibrated.predict_interval(NEW, 0.7, "conformal")))
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-12)
+    assert not np.allclose(ends[0], ends[2])
+
+
+def test_one_class_against_the_rest_has_probabilities_that_add_up_to_one():
+    rng = np.random.default_rng(5)
+    rows, labels = rng.normal(size=(90, 2)), rng.integers(0, 3, 90)
+    rows += np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])[labels]
+    model = RVC(gamma=0.5, multi_class="ovr").fit(rows, labels)
+    found = model.predict_proba(rows)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+    alone = np.column_stack([RVC(gamma=0.5).fit(rows, labels == k).predict_proba(rows)[:, 1] for k in range(3)])
+    np.testing.assert_allclose(found, alone / alone.sum(axis=1, keepdims=True), rtol=1e-6, atol=1e-9)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import expit, gammaln, log_expit, log_softmax, softmax
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
@@ -11,8 +12,11 @@ from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, datasets, load, save
 from sparsebayes.basis import Heaviside, LinearSpline
+from sparsebayes.design import DenseDesign
+from sparsebayes.estimators.summary import verdict
 from sparsebayes.inference import Status
 from sparsebayes.inference.fit.robust import near_trimmed_fit
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective.support import SupportRule
 from sparsebayes.posterior import conformal_quantile
 
@@ -70,6 +74,76 @@ def test_a_fixed_noise_is_honoured_exactly():
     assert model.noise_variance_ == pytest.approx(0.37e-3, rel=1e-12)
 
 
+def plane(seed):
+    """A plane in three inputs with little noise, and rows to predict."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] - 2.0 * X[:, 1] + 0.1 * rng.normal(size=60)
+    new = rng.normal(size=(500, 3))
+    return X, y, new, new[:, 0] - 2.0 * new[:, 1]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_noise_does_not_collapse_because_every_row_counts_four_times(seed):
+    X, y, new, truth = plane(seed)
+    once, weighted = RVR().fit(X, y), RVR().fit(X, y, sample_weight=np.full(60, 4.0))
+    errors = [np.sqrt(np.mean((model.predict(new) - truth) ** 2)) for model in (once, weighted)]
+    assert errors[1] < 1.25 * errors[0]  # 1.6 times, and 2.1 times, where the guard counted weights for rows
+    assert weighted.noise_variance_ > 1e-3
+    copies = RVR().fit(np.repeat(X, 4, axis=0), np.repeat(y, 4))
+    assert copies.status_ is weighted.status_
+    assert copies.noise_variance_ == pytest.approx(weighted.noise_variance_, rel=1e-6)
+
+
+def test_rows_that_differ_are_counted_once():
+    rng = np.random.default_rng(0)
+    values, target = rng.normal(size=(40, 30)), rng.integers(0, 3, 40).astype(float)[:, None]
+
+    def share(rows, weights):
+        problem = GaussianProblem(DenseDesign(values[rows]), target[rows], weights, np.ones(30, dtype=bool))
+        return problem.share(10.0)
+
+    every = np.arange(40)
+    assert share(every, np.ones(40)) == pytest.approx(10 / 40)
+    assert share(np.repeat(every, 3), np.ones(120)) == pytest.approx(10 / 40)
+    assert share(every, np.full(40, 3.0)) == pytest.approx(10 / 40)
+    assert share(every, np.full(40, 0.5)) == pytest.approx(10 / 20)
+    assert share(every, np.where(every < 30, 2.0, 0.0)) == pytest.approx(10 / 30)
+    # Rows with the same target are different rows wherever any function tells them apart.
+    unit = GaussianProblem(DenseDesign(np.eye(40)), np.ones((40, 1)), np.ones(40), np.ones(40, dtype=bool))
+    assert unit.share(10.0) == pytest.approx(10 / 40)
+
+
+def test_the_certificate_says_what_a_noise_that_is_held_costs():
+    X, y, _ = datasets.make_spikes(50, 100, 3, noise=0.1 / np.sqrt(50), random_state=0)
+    model = SparseBayesRegressor(fit_intercept=False).fit(X, y)
+    found = model.certificate_
+    assert model.status_ is Status.NOISE_HELD
+    assert found.noise_held
+
+    def evidence(noise):
+        phi = X[:, model.relevance_]
+        return multivariate_normal(cov=noise * np.eye(50) + (phi / model.alpha_) @ phi.T).logpdf(y - model.intercept_)
+
+    levels = model.noise_variance_ * np.exp(np.linspace(-12.0, 4.0, 4001))
+    assert evidence(model.noise_variance_) == pytest.approx(found.log_evidence, abs=1e-6)
+    gain = max(evidence(level) for level in levels) - found.log_evidence
+    assert gain > 1.0
+    assert found.noise_gain == pytest.approx(gain, rel=1e-3)
+    step = 1e-5
+    slope = evidence(model.noise_variance_ * np.exp(step)) - evidence(model.noise_variance_ * np.exp(-step))
+    assert found.noise_gradient == pytest.approx(abs(slope) / (2 * step), rel=1e-4)
+    assert found.converged  # of moves other than the noise
+    assert f"releasing it would, by {gain:.3g} nats" in verdict([found])
+
+
+def test_a_given_noise_is_no_noise_that_is_held():
+    X, y, _ = datasets.make_spikes(50, 100, 3, noise=0.01, random_state=0)
+    found = SparseBayesRegressor(fit_intercept=False, noise_variance=1e-4).fit(X, y).certificate_
+    assert not found.noise_held
+    assert found.noise_gain == 0.0
+
+
 def test_a_degenerate_noise_is_never_silent():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 60)), rng.standard_normal(20)
@@ -113,6 +187,14 @@ def test_the_expected_number_of_false_functions_is_bounded(m, targets):
     rule = SupportRule.named("conservative", m, targets)
     assert rule.expected_false <= 1.0 / np.sqrt(np.pi * np.log(m))
     assert rule.cost == pytest.approx(0.5 * targets * (rule.threshold - 1.0 - np.log(rule.threshold)))
+
+
+@pytest.mark.parametrize("targets", [1, 2, 5])
+def test_irrelevant_functions_exceed_the_threshold_as_often_as_it_says(targets):
+    rule = SupportRule.named("conservative", 20, targets)
+    ratio = np.mean(np.random.default_rng(0).standard_normal((400_000, targets)) ** 2, axis=1)
+    assert 20 * np.mean(ratio > rule.threshold) == pytest.approx(rule.expected_false, rel=0.05)
+    assert rule.expected_false == pytest.approx(SupportRule.named("conservative", 20).expected_false)
 
 
 def test_the_support_report_is_a_table(model):

@@ -15,6 +15,7 @@ from sparsebayes.inference.fit.settings import Settings
 from sparsebayes.inference.fit.varying import run_varying
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective.support import SupportRule
+from sparsebayes.posterior.varying import VaryingNoise
 from sparsebayes.report import write_report
 from sparsebayes.testing import check_posterior
 
@@ -257,3 +258,13 @@ def test_counts_have_no_noise():
     x = np.linspace(0.0, 1.0, 30)[:, None]
     with pytest.raises(ValueError, match="predict_noise: counts"):
         RVR(likelihood="poisson").fit(x, np.arange(30) % 4).predict_noise(x)
+
+
+def test_an_uncertain_log_variance_has_the_mean_of_its_exponentials():
+    rng = np.random.default_rng(5)
+    mean, root = np.array([0.4, -0.3]), np.array([[0.6, 0.0], [0.2, 0.5]])
+    noise = VaryingNoise(np.array([0, 2]), mean, root @ root.T, -1.0)
+    values = np.array([[1.0, 9.0, 0.5], [-0.4, 9.0, 1.5]])
+    weights = mean[:, None] + root @ rng.standard_normal((2, 400_000))
+    expected = np.mean(np.exp(-1.0 + values[:, [0, 2]] @ weights), axis=1)
+    np.testing.assert_allclose(noise.variance(values), expected, rtol=0.01)

@@ -50,6 +50,8 @@ class LeftOutRows:
         Place of the intercept.
     eligible, centres : ndarray
         Functions that may enter, and the row on which each is centred.
+    groups : list of list of int
+        Which targets each problem has.
     targets : list of ndarray, each of shape (N, T)
         Targets of each problem, in units of their noise.
     models : list of tuples of ndarray
@@ -71,6 +73,7 @@ class LeftOutRows:
     bias: int | None
     eligible: NDArray[np.bool_]
     centres: Index | None
+    groups: list[list[int]]
     targets: list[Array]
     models: list[Known]
     weights: Array
@@ -103,7 +106,10 @@ class LeftOutRows:
             return None
         scaled = (y - offset) / noise
         n_targets = len(posteriors)
-        groups = [list(range(n_targets))] if shared else [[k] for k in range(n_targets)]
+        # Of targets that share their support a constant one has none, and is no row that was left out.
+        together = [k for k, posterior in enumerate(posteriors) if shared and len(posterior.mean)]
+        groups = [[k] for k in range(n_targets) if k not in together]
+        groups = [together, *groups] if together else groups
         return cls(
             # Copies: the caller may write into X, on whose rows functions are centred too.
             np.array(X) if dictionary.functions is not None else dictionary.design,
@@ -111,6 +117,7 @@ class LeftOutRows:
             dictionary.bias,
             dictionary.eligible,
             dictionary.centre_rows(),
+            groups,
             [scaled[:, group] for group in groups],
             [(models[k][0], models[k][1] * noise[k] ** 2) for k, *_ in groups],
             weights,
@@ -125,7 +132,8 @@ class LeftOutRows:
             with one_thread():
                 design = self._design()
                 each = zip(self.targets, self.models, self.precisions, strict=True)
-                self.found = [one for problem in each for one in self._calibrate(design, *problem)]
+                found = [one for problem in each for one in self._calibrate(design, *problem)]
+                self.found = [found[k] for k in np.argsort([k for group in self.groups for k in group])]
             self.rows = self.functions = self.centres = None
             self.targets, self.models, self.precisions = [], [], []
         return self.found

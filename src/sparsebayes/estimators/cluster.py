@@ -162,7 +162,7 @@ def _read(X: Any, y: Any, number: int) -> tuple[Partition | None, str]:
         rows = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
         return None, f"partition {number} of X does not hold numbers ({error})"
-    rows = rows.reshape(len(rows), -1)
+    rows = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))  # a partition may be empty
     targets = np.asarray(y)
     targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
     if targets.ndim != 1:
@@ -181,7 +181,7 @@ def _inspect(read: tuple[Partition | None, str], numeric: bool) -> tuple[int, in
     partition, problem = read
     if partition is None:
         return 0, 0, problem
-    if numeric and partition.y.dtype.kind not in "fiub":
+    if numeric and len(partition.y) and partition.y.dtype.kind not in "fiub":
         return 0, 0, f"y has dtype {partition.y.dtype}: expected numbers"
     return len(partition.X), partition.X.shape[1], ""
 
@@ -334,10 +334,11 @@ def predict_blocks(X: Any, predict: Callable[[Array], Any], width: int | None, d
     if blocks.ndim == 2:
         blocks = blocks.rechunk({1: -1})
     one = width is None
+    empty = np.empty(0 if width is None else (0, width), dtype)
     return blocks.map_blocks(
-        _call, predict, dtype=dtype, **({"drop_axis": 1} if one else {"chunks": (blocks.chunks[0], (width,))})
+        _call, predict, empty, dtype=dtype, **({"drop_axis": 1} if one else {"chunks": (blocks.chunks[0], (width,))})
     )
 
 
-def _call(block: Array, predict: Callable[[Array], Any]) -> Any:
-    return predict(np.asarray(block, dtype=np.float64))
+def _call(block: Array, predict: Callable[[Array], Any], empty: Any) -> Any:
+    return predict(np.asarray(block, dtype=np.float64)) if len(block) else empty

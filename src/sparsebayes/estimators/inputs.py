@@ -47,6 +47,7 @@ _LEARNED = (
     "_reduction",
     "_origin",
     "_dictionary",
+    "_read_with",
     "_functions",
     "_posteriors",
     "_supports",

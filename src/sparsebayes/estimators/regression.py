@@ -118,7 +118,7 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         fixed_noise=targets.noise_variance,
         shared=shared,
     )
-    groups = [list(range(n_targets))] if targets.shared_support else [[k] for k in range(n_targets)]
+    groups = _groups(targets, scale)
     problems: list[_Group] = []
     for group in groups:
         part = scale.part(group)
@@ -126,11 +126,12 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         part = part if targets.offset is None else part.shift(targets.offset[group])
         fixed = targets.noise_variance
         noise = None if fixed is None else float(fixed[group[0]] / part.scale[0] ** 2)
-        if targets.likelihood in ROBUST and part.constant(targets.y[:, group]):
+        if targets.likelihood in ROBUST and np.any(part.constant(targets.y[:, group])):
             raise ValueError(f"y is constant: likelihood={targets.likelihood!r} has no residuals to learn from")
         problems.append(_Group(t, noise, part))
     if task.gamma is not None:
-        return _fit_kernel(task, dictionary, problems)
+        fit = _fit_kernel(task, dictionary, problems)
+        return _in_order(fit, groups) if targets.shared_support else fit
     eligible, robust = dictionary.eligible, ROBUST.get(targets.likelihood)
     if targets.noise == VARIES:
         solved = [_solve_varying(task, dictionary, group, k) for k, group in enumerate(problems)]
@@ -139,19 +140,52 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
     task.leave([one.result for one in solved])
     task.close([one.result.status for one in solved])
     warn_unconverged([one.result.status for one in solved])
-    return collect(task, solved)
+    fit = collect(task, solved)
+    return _in_order(fit, groups) if targets.shared_support else fit
+
+
+def _groups(targets: Targets, scale: TargetScale) -> list[list[int]]:
+    """Targets that are fitted together, first those that share a support.
+
+    A constant target has no noise that could be learned: it would count as so many residuals of zero for a noise that
+    it shared with others, and make their error bars shorter.
+    """
+    every = range(targets.y.shape[1])
+    if not targets.shared_support:
+        return [[k] for k in every]
+    constant = scale.constant(targets.y)
+    if targets.noise_variance is not None or np.all(constant):
+        return [list(every)]
+    return [[k for k in every if not constant[k]], *([k] for k in every if constant[k])]
+
+
+def _in_order(fit: RegressionFit, groups: list[list[int]]) -> RegressionFit:
+    """Targets that share a support in the order in which they were given; it is their search that is reported."""
+    order = np.argsort([k for group in groups for k in group])
+    return replace(
+        fit,
+        targets=[fit.targets[k] for k in order],
+        statuses=fit.statuses[:1],
+        certificates=fit.certificates[:1],
+        histories=fit.histories[:1],
+        n_iter=fit.n_iter[:1],
+    )
 
 
 def _fit_kernel(task: Task, dictionary: Dictionary, groups: list[_Group]) -> RegressionFit:
-    """Learn the parameters of the kernel, which independent targets share, with the rest."""
-
+    """Learn the parameters of the kernel, which independent targets share, with the rest; constant ones say nothing."""
+    varying = [group for group in groups if np.any(group.t)] or groups
     if dictionary.n_candidates == len(task.X) > MOST_ROWS and dictionary.basis is not None:
-        learned = _learn_on_some(task, dictionary, groups)
+        learned = _learn_on_some(task, dictionary, varying)
     else:
-        learned = _learn(task, dictionary, groups)
+        learned = _learn(task, dictionary, varying)
     warn_unconverged([result.status for result in learned.results])
+    plain, whole, results = replace(task, gamma=None, checkpoint=None), learned.dictionary, iter(learned.results)
     solved = [
-        Solved(learned.dictionary, result, group.scale) for result, group in zip(learned.results, groups, strict=True)
+        Solved(whole, next(results), group.scale)
+        if any(group is one for one in varying)
+        else _solve(plain, whole, whole.eligible, group, None, None, k)
+        for k, group in enumerate(groups)
     ]
     return replace(collect(task, solved), kernel=learned.kernel, parameters=learned.parameters, gain=learned.gain)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
@@ -59,6 +61,7 @@ class ChunkedRegression(DictionaryInputs):
     _reduction: Reduction
     _origin: Array
     _dictionary: Functions | None
+    _read_with: Basis | None
     _single: bool
 
     @abstractmethod
@@ -101,6 +104,8 @@ class ChunkedRegression(DictionaryInputs):
             if "_reduction" not in vars(self):
                 raise ValueError("X gave no chunks: expected at least one row")
             self._learn(progress)
+        if mapped:  # a file is an array, however it was read: partial_fit does not go on from it
+            del self._reduction
         return True
 
     @available_if(lambda self: _available(self.basis))
@@ -112,7 +117,11 @@ class ChunkedRegression(DictionaryInputs):
 
         Only inner products are kept, yet after any number of calls the model is that of one ``fit`` on all rows.  The
         dictionary must be fixed: columns of X, polynomials, kernels with given centres (a number of centres is chosen
-        among the first rows).  A fit on arrays begins anew.
+        among the first rows), and ``basis`` and ``fit_intercept`` stay as they were at the first call.
+
+        It goes on from earlier calls, and from a ``fit`` on chunks.  A ``fit`` on an array or a file keeps no inner
+        products, so that there is nothing to go on from: ``partial_fit`` after it begins anew, with a warning.  For
+        rows that are to count, begin with ``partial_fit(X, y)`` or ``fit([(X, y)])``.
 
         Where data drift, every row may make those before it count less: with ``forgetting`` :math:`\lambda` the row
         that came k rows before the last weighs :math:`\lambda^k`, however the rows are cut into calls, and the model
@@ -132,6 +141,7 @@ class ChunkedRegression(DictionaryInputs):
             forgets nothing).
         """
         check_forgetting(forgetting)
+        self._check_going_on()
         if "_reduction" not in vars(self):
             self._forget()
         self._check_settings()
@@ -145,6 +155,32 @@ class ChunkedRegression(DictionaryInputs):
                 raise
             self._learn(progress)
         return self
+
+    def _check_going_on(self) -> None:
+        """Say so where nothing was kept of the rows before; refuse other functions than those that were summed."""
+        if "_reduction" not in vars(self):
+            if "status_" in vars(self):
+                warnings.warn(
+                    "partial_fit begins anew: this model was fitted to an array or a file, of whose rows no inner "
+                    "products were kept, so that they do not count from here on; for rows that are to count, begin "
+                    "with partial_fit(X, y) or fit([(X, y)])",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            return
+        # Files that were written before it was kept do not say which basis it was.
+        if "_read_with" in vars(self) and not _alike(self._read_with, self.basis):
+            raise ValueError(
+                f"basis={self.basis!r}: the rows before were summed with basis={self._read_with!r}, which cannot be "
+                "changed afterwards; set it back, or begin anew with sklearn.base.clone(model)"
+            )
+        count = self.n_features_in_ if self._dictionary is None else len(self._dictionary)
+        before = self._reduction.n_functions > count
+        if before != bool(self.fit_intercept):
+            raise ValueError(
+                f"fit_intercept={self.fit_intercept!r}: the rows before were summed with fit_intercept={before}, which "
+                "cannot be changed afterwards; set it back, or begin anew with sklearn.base.clone(model)"
+            )
 
     def _check_settings(self) -> Solver:
         """Every setting checked before a row is read: what inner products cannot give is refused by name.
@@ -201,6 +237,7 @@ class ChunkedRegression(DictionaryInputs):
                 if self.basis is None
                 else self.basis.bind(X if sample is None else sample, random_state=self.random_state)
             )
+            self._read_with = None if self.basis is None else cast(Basis, clone(self.basis))
             self._begin(X, matrix, 0)
         if matrix.shape[1] != len(self._reduction.shift):
             raise ValueError(f"y has {matrix.shape[1]} targets; the rows before had {len(self._reduction.shift)}")
@@ -267,6 +304,20 @@ class ChunkedRegression(DictionaryInputs):
         self._store(fit, single=self._single)
         self._store_no_rows()
         self._store_relevance(fit.dictionary, fit.kept.relevance, np.arange(0))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two bases, or parameters of bases, are the same."""
+    if isinstance(one, Basis) and isinstance(other, Basis):
+        mine, theirs = one._terms(), other._terms()
+        if len(mine) == len(theirs) == 1:
+            here, there = mine[0].get_params(deep=False), theirs[0].get_params(deep=False)
+            same = type(mine[0]) is type(theirs[0]) and here.keys() == there.keys()
+            return same and all(_alike(here[name], there[name]) for name in here)
+        return len(mine) == len(theirs) and all(map(_alike, mine, theirs))
+    if isinstance(one, Basis) or isinstance(other, Basis) or one is None or other is None:
+        return one is other
+    return one is other or bool(np.array_equal(one, other))
 
 
 def _terms(basis: Basis | None) -> tuple[Basis, ...]:

@@ -158,15 +158,18 @@ def converged(est: Any) -> bool:
 
 def verdict(certificates: list[Certificate]) -> str:
     """What the certificates say, in a sentence."""
-    gain = max(max(c.excluded_gain, c.kept_gain, c.noise_gain) for c in certificates)
-    if all(c.converged for c in certificates):
-        tol = max(c.tol for c in certificates)
-        aside = max(c.left_aside for c in certificates)
-        among = f"; {aside} further functions of the dictionary were no candidates" if aside else ""
-        return (
-            f"No single change of the model raises its evidence by more than {tol:g} nats (checked on the data{among})."
-        )
-    return f"A single change of the model would still raise its evidence by {gain:.3g} nats."
+    if not all(c.converged for c in certificates):
+        gain = max(c.gain for c in certificates)
+        return f"A single change of the model would still raise its evidence by {gain:.3g} nats."
+    tol = max(c.tol for c in certificates)
+    aside = max(c.left_aside for c in certificates)
+    among = f"; {aside} further functions of the dictionary were no candidates" if aside else ""
+    released = max((c.noise_gain for c in certificates if c.noise_held), default=0.0)
+    held = f" at the noise that is held; releasing it would, by {released:.3g} nats" if released > tol else ""
+    return (
+        f"No single change of the model raises its evidence by more than {tol:g} nats{held} (checked on the "
+        f"data{among})."
+    )
 
 
 def function_names(est: Any, features: list[str] | None = None, rows: Sequence[int] | None = None) -> list[str]:

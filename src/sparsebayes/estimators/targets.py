@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsebayes.inference import Certificate, Record
 from sparsebayes.typing import Array
@@ -72,13 +73,11 @@ class TargetScale:
 
     def apply(self, y: Array) -> Array:
         """Targets as fitted; a constant target becomes exactly zero."""
-        t = (y - self.offset) / self.scale
-        constant = np.max(np.abs(y - self.offset), axis=0) <= rounding_level(y)
-        return np.where(constant, 0.0, t)
+        return np.where(self.constant(y), 0.0, (y - self.offset) / self.scale)
 
-    def constant(self, y: Array) -> bool:
-        """Whether a target does not vary."""
-        return bool(np.any(np.max(np.abs(y - self.offset), axis=0) <= rounding_level(y)))
+    def constant(self, y: Array) -> NDArray[np.bool_]:
+        """Which targets do not vary."""
+        return np.max(np.abs(y - self.offset), axis=0) <= rounding_level(y)
 
     def part(self, columns: list[int]) -> TargetScale:
         """The map of some of the targets."""

@@ -8,21 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 
+from sparsebayes.posterior.far import reduced, restored, within
 from sparsebayes.typing import Array
 
 # Factors of a covariance that are tried: half orders of magnitude.
 _TEMPERS = (1.0, 0.3, 0.1, 0.03, 0.01)
 
 
-def moderation(variance: Array) -> Array:
-    r""":math:`\kappa(v) = (1+\pi v/8)^{-1/2}`: :math:`E[\sigma(y)] \approx \sigma(\kappa(v)\bar y)` (MacKay 1992)."""
-    return 1.0 / np.sqrt(1.0 + np.pi * variance / 8.0)
+def moderation(variance: Array, unit: Array | float = 1.0) -> Array:
+    r""":math:`\kappa(v) = (1+\pi v/8)^{-1/2}`: :math:`E[\sigma(y)] \approx \sigma(\kappa(v)\bar y)` (MacKay 1992).
+
+    Of outputs and variances in units u it is :math:`u\kappa(u^2v) = (u^{-2}+\pi v/8)^{-1/2}`, a number where
+    :math:`u^2` is none.
+    """
+    return 1.0 / np.sqrt(np.maximum((1.0 / unit) ** 2 + np.pi * variance / 8.0, np.finfo(np.float64).tiny))
 
 
-def moderated_gaps(y: Array, variance: Array) -> Array:
+def moderated_gaps(y: Array, variance: Array, unit: Array | float = 1.0) -> Array:
     """Outputs (n, K) below the largest of each row, moderated by the variances of these differences, centred."""
     gap = y - np.max(y, axis=1, keepdims=True)
-    decided = moderation(np.maximum(variance, 0.0)) * gap
+    decided = within(moderation(np.maximum(variance, 0.0), unit) * gap)
     return decided - decided.mean(axis=1, keepdims=True)
 
 
@@ -49,7 +54,11 @@ class ClassPosterior:
     covariance: Array
 
     def predict(self, values: Array) -> Array:
-        """Outputs at the mode, (n, K), from the values of all kept functions."""
+        """Outputs at the mode, (n, K), from the values of all kept functions; finite however far out the inputs are."""
+        values, units = reduced(values)
+        return restored(self._outputs(values), units[:, None])
+
+    def _outputs(self, values: Array) -> Array:
         y = np.zeros((len(values), self.n_outputs))
         for k in range(self.n_outputs):
             mine = self.outputs == k
@@ -63,15 +72,15 @@ class ClassPosterior:
         against the class of the largest output are moderated by the variance of their difference: for two classes
         exactly the logistic rule, and the class of the largest output remains the most probable one.
         """
-        y = self.predict(values)
         if not moderated:
-            return y
-        v = self._covariance(values)
+            return self.predict(values)
+        values, units = reduced(values)
+        y, v = self._outputs(values), self._covariance(values)
         if self.n_outputs == 1:
-            return moderation(np.maximum(v[:, 0], 0.0)) * y
+            return within(moderation(np.maximum(v[:, 0], 0.0), units[:, None]) * y)
         rows, best = np.arange(len(y)), np.argmax(y, axis=1)
         own = np.diagonal(v, axis1=1, axis2=2)
-        return moderated_gaps(y, own + own[rows, best, None] - 2.0 * v[rows, best])
+        return moderated_gaps(y, own + own[rows, best, None] - 2.0 * v[rows, best], units[:, None])
 
     def tempered(self, values: Array, left_out: Array, targets: Array, counts: Array) -> ClassPosterior:
         """The same with the covariance times that factor, at most one, with which left-out rows are predicted best.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammainccinv, gammaincinv, ndtr, polygamma, xlogy
 from scipy.stats import nbinom, poisson
 
+from sparsebayes.posterior.far import reduced, restored
 from sparsebayes.posterior.gaussian import draw_weights
 from sparsebayes.typing import Array
 
@@ -17,6 +18,13 @@ from sparsebayes.typing import Array
 _NARROW = 1e-3
 _KNOWN = 1e-10
 _NEWTON_STEPS = 8
+# Largest logarithm of an expected count, and variance of a log rate: so far outside the data neither is known.
+_LARGEST_LOG, _LARGEST_VARIANCE = 600.0, 1e12
+# Mean and standard deviation of a log rate, cut off where the square of the latter is still the larger of the two.
+_FARTHEST, _WIDEST = 1e290, 1e150
+# Expected counts beyond which quantiles are those of a Gamma distribution, which is then within one of them, and rates
+# beyond which a draw is as good as the rate.
+_MANY, _MOST = 1e9, 1e15
 
 
 def relative_variance(variance: Array) -> Array:
@@ -63,15 +71,19 @@ class PoissonPosterior:
     offset: float
 
     def _log_rate(self, values: Array) -> tuple[Array, Array]:
-        """Mean and variance of the log rate."""
-        mine = values[:, self.functions]
-        variance = np.maximum(np.einsum("na,na->n", mine @ self.covariance, mine), 0.0)
-        return mine @ self.mean + self.offset, variance
+        """Mean and variance of the log rate, finite however far out the inputs are."""
+        mine, units = reduced(values[:, self.functions])
+        variance, mean = self._variance(mine), restored(mine @ self.mean, units)
+        if np.any(units > 1.0):  # the square of a unit may be no number
+            variance = np.minimum(restored(np.sqrt(variance), units), _WIDEST) ** 2
+        return np.clip(mean, -_FARTHEST, _FARTHEST) + self.offset, variance
+
+    def _variance(self, mine: Array) -> Array:
+        return np.maximum(np.einsum("na,na->n", mine @ self.covariance, mine), 0.0)
 
     def predict(self, values: Array) -> Array:
         """Expected count."""
-        mean, variance = self._log_rate(values)
-        return np.exp(mean + 0.5 * variance)
+        return self._distribution(values)[0]
 
     def standard_deviation(self, values: Array) -> Array:
         """Standard deviation of a new count: its own variance and that of the rate."""
@@ -81,15 +93,23 @@ class PoissonPosterior:
     def _distribution(self, values: Array) -> tuple[Array, Array]:
         """Mean and relative variance of the Gamma distribution of the rate."""
         mean, variance = self._log_rate(values)
-        return np.exp(mean + 0.5 * variance), relative_variance(variance)
+        relative = relative_variance(np.minimum(variance, _LARGEST_VARIANCE))
+        return np.exp(np.minimum(mean + 0.5 * variance, _LARGEST_LOG)), relative
 
     def interval(self, values: Array, coverage: float) -> tuple[Array, Array]:
         """Central interval of a new count."""
         expected, relative = self._distribution(values)
         known, tail = relative < _KNOWN, 0.5 * (1.0 - coverage)
         size = 1.0 / np.where(known, 1.0, relative)
+        few = np.minimum(expected, _MANY)
+        # Variances of the rate and of the count about it, relative to the mean.
+        together = relative + 1.0 / np.maximum(expected, 1.0)
         low, high = (
-            np.where(known, poisson.ppf(end, expected), nbinom.ppf(end, size, size / (size + expected)))
+            np.where(
+                expected > _MANY,
+                np.floor(gammaincinv(1.0 / together, end) * (expected * together)),
+                np.where(known, poisson.ppf(end, few), nbinom.ppf(end, size, size / (size + few))),
+            )
             for end in (tail, 1.0 - tail)
         )
         return low, high
@@ -108,12 +128,17 @@ class PoissonPosterior:
         Weights are drawn together, and every rate is the quantile of its Gamma distribution at which its log rate is of
         its Gaussian: draws are whole functions, and each rate is distributed as predicted.
         """
-        mine, (mean, variance) = values[:, self.functions], self._log_rate(values)
-        log_rates = mine @ draw_weights(self.mean, self.covariance, n_samples, rng) + self.offset
+        mine, units = reduced(values[:, self.functions])
+        weights, spread = draw_weights(self.mean, self.covariance, n_samples, rng), np.sqrt(self._variance(mine))
         expected, relative = self._distribution(values)
-        rates = np.exp(np.where(variance[:, None] > _NARROW, mean[:, None], log_rates))
-        for n in np.flatnonzero(variance > _NARROW):
-            z, size = (log_rates[n] - mean[n]) / np.sqrt(variance[n]), 1.0 / relative[n]
+        narrow = spread <= np.sqrt(_NARROW) / units
+        log_rates = np.where(narrow[:, None], restored(mine @ weights, units[:, None]), 0.0) + self.offset
+        rates = np.exp(np.minimum(log_rates, _LARGEST_LOG))
+        for n in np.flatnonzero(~narrow):
+            z, size = mine[n] @ (weights - self.mean[:, None]) / spread[n], 1.0 / relative[n]
             upper, lower = gammainccinv(size, ndtr(-np.maximum(z, 0.0))), gammaincinv(size, ndtr(np.minimum(z, 0.0)))
-            rates[n] = np.where(z > 0.0, upper, lower) * expected[n] * relative[n]
-        return np.asarray(poisson.rvs(rates, random_state=rng), dtype=np.float64) if noise else rates
+            rates[n] = np.where(z > 0.0, upper, lower) * (expected[n] * relative[n])
+        if not noise:
+            return rates
+        counts = np.asarray(poisson.rvs(np.minimum(rates, _MOST), random_state=rng), dtype=np.float64)
+        return np.where(rates > _MOST, np.floor(rates), counts)

@@ -362,12 +362,13 @@ def certificate_in_words(certificates: list[Certificate], noise: bool = True) ->
         return max(float(getattr(certificate, name)) for certificate in certificates)
 
     tol = worst("tol")
+    apart = ", that of a noise held where it would have collapsed aside" if worst("noise_held") else ""
     lines = [
         "After the search, everything was computed again from the data alone.",
         f"Adding the best function that was left out would raise the objective by {worst('excluded_gain'):.2g} nats.",
         f"Changing or deleting a function that was kept would raise it by at most {worst('kept_gain'):.2g} nats.",
         *([f"Another noise level would raise it by {worst('noise_gain'):.2g} nats."] if noise else []),
-        f"The search counts as converged when none of these is above {tol:g} nats "
+        f"The search counts as converged when none of these is above {tol:g} nats{apart} "
         f"(a factor of {np.exp(tol):.4f} in how well the model explains the data).",
         f"The equations are conditioned at {worst('condition_number'):.2g}: about "
         f"{max(0, round(15.65 - np.log10(max(worst('condition_number'), 1.0))))} decimal digits can be trusted.",

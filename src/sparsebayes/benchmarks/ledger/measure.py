@@ -124,7 +124,7 @@ def measure(problem: Problem | str, seed: int, **options: Any) -> Row:
         evidence=float(np.sum(fitted.log_marginal_likelihood_)),
         kept=len(fitted.relevance_),
         status=", ".join(dict.fromkeys(status.name for status in listed(fitted.status_))),
-        gain=float(max(max(c.excluded_gain, c.kept_gain, c.noise_gain) for c in certificates)),
+        gain=float(max(c.gain for c in certificates)),
         certified=all(c.converged for c in certificates),
         seconds=seconds,
         moves=int(fitted.n_iter_),

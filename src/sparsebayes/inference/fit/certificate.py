@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Certificate:
     noise_gradient : float
         :math:`|\partial\,\mathrm{objective}/\partial\log\sigma^2|`.
     noise_gain : float
-        Rise of the objective at the best noise; zero where the noise is fixed.
+        Rise of the objective at the best noise; zero where the noise was given.
     condition_number : float
         Of the posterior precision scaled to unit diagonal.
     noise_degenerate : bool
@@ -58,6 +58,9 @@ class Certificate:
         Tolerance in nats.
     left_aside : int
         Functions of the dictionary that were no candidates, of which nothing is said here.
+    noise_held : bool
+        Whether the noise was learned, and then held where it would have collapsed; ``noise_gain`` says what releasing
+        it would bring, with everything else as it is.
     """
 
     log_evidence: float
@@ -76,11 +79,22 @@ class Certificate:
     tol: float
     compression_error: float = 0.0
     left_aside: int = 0
+    noise_held: bool = False
+
+    @property
+    def gain(self) -> float:
+        """What the best single move would bring; a noise that is held is not moved."""
+        return max(self.excluded_gain, self.kept_gain, 0.0 if self.noise_held else self.noise_gain)
 
     @property
     def converged(self) -> bool:
-        """Whether no single move would gain more than ``tol``."""
-        return all(gain <= self.tol for gain in (self.excluded_gain, self.kept_gain, self.noise_gain))
+        """Whether no single move would gain more than ``tol``; a noise that is held is not moved."""
+        return self.gain <= self.tol
+
+    def holding(self, active: Active, hyperpriors: Hyperpriors) -> Certificate:
+        """The same of a model whose noise is held where it would have collapsed, with what releasing it would gain."""
+        gradient, gain, _ = _noise(active, hyperpriors)
+        return replace(self, noise_gradient=gradient, noise_gain=gain, noise_degenerate=True, noise_held=True)
 
 
 def certify(
@@ -163,6 +177,6 @@ def _noise(active: Active, hyperpriors: Hyperpriors) -> tuple[float, float, bool
     profile = NoiseProfile.of(active, hyperpriors.c, hyperpriors.noise_rate(active))
     here = float(np.log(active.beta))
     _, best = profile.maximum(here, -float(np.log(noise_floor(active))))
-    left = active.problem.n_effective - float(np.sum(active.well_determined))
-    degenerate = 1.0 / active.beta <= 1.01 * noise_floor(active) or left < _DEGENERATE * active.problem.n_effective
+    left = 1.0 - active.problem.share(float(np.sum(active.well_determined)))
+    degenerate = 1.0 / active.beta <= 1.01 * noise_floor(active) or left < _DEGENERATE
     return float(abs(profile.slope(here))), float(best - profile.evidence(here)), bool(degenerate)

@@ -7,7 +7,8 @@ pass the papers' rule, every one that enters lowers :math:`\sigma^2`, and the lo
 targets are reproduced exactly.  The evidence really is higher there, so no search can help, only a judgement from
 outside:
 
-* *suspicion*: the functions use up more than a quarter of the rows, :math:`\sum_m\gamma_m > N/4`;
+* *suspicion*: the functions use up more than a quarter of the rows, :math:`\sum_m\gamma_m > N/4`, a row and its copies
+  (or a weight) counted once;
 * *judgement*: the same problem is solved with the conservative rule of ``support.py``, and rows that were left out
   (``folds.py``) say which of the two noise levels is the better one: the suspect has collapsed where its densities are
   lower and its predictions not clearly nearer.  Where there are no rows, only sums over them,
@@ -69,7 +70,9 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
     return replace(
         held,
         status=status,
-        certificate=replace(held.certificate, noise_degenerate=True, start=after + held.certificate.start),
+        certificate=replace(
+            held.certificate.holding(held.active, solver.hyperpriors), start=after + held.certificate.start
+        ),
         history=result.history + [replace(record, start=after + record.start) for record in held.history],
     )
 
@@ -99,10 +102,11 @@ class _Judge:
         used = model.used if isinstance(model, GaussianModel) else _used(model)
         if used <= self.acquitted:
             return False
-        problem = self.problem
+        # Copies of a row would let functions pass the conservative test that follow nothing but the noise of that row.
+        problem = self.problem if self.folds is None else self.problem.counted_once()
         cost = SupportRule.named("conservative", int(np.sum(problem.eligible)), problem.n_targets).cost
         careful = run(problem.priced(cost), self.solver, self.settings, self.rng).active
-        if _used(careful) > SUSPICIOUS:
+        if _used(careful) > max(SUSPICIOUS, HOPELESS * used):
             return False
         if self.folds is None:
             collapsed = careful.objective() > model.evidence() - cost * model.size
@@ -119,7 +123,7 @@ class _Judge:
 
 def _used(active: Active) -> float:
     """Share of the rows that the functions use up."""
-    return float(np.sum(active.well_determined)) / active.problem.n_effective
+    return active.problem.share(float(np.sum(active.well_determined)))
 
 
 def _numbered_on(solver: Solver, after: int) -> Solver:

@@ -116,7 +116,8 @@ class _Loop:
                 break
         if held:
             status = Status.NOISE_HELD if result.status.converged else result.status
-            result = replace(result, status=status, certificate=replace(result.certificate, noise_degenerate=True))
+            certificate = result.certificate.holding(result.active, self.solver.hyperpriors)
+            result = replace(result, status=status, certificate=certificate)
         return RobustResult(result, noise, result.active.objective() + noise.bound(counts))
 
     def _chosen(self, noise: RobustNoise) -> Result:

@@ -429,8 +429,8 @@ class GaussianModel:
 
     @property
     def used(self) -> float:
-        """Share of the rows that the functions use up, the sum of all γ over N."""
-        return float(self.posterior.well_determined.sum()) / self.data.n
+        """Share of the rows that the functions use up, the sum of all γ over their number, each counted once."""
+        return self.data.problem.share(float(self.posterior.well_determined.sum()))
 
     # -- the protocol of the loop --------------------------------------------------------------------------
 

@@ -20,6 +20,11 @@ from sparsebayes.threads import on_all_cores
 
 Index = NDArray[np.intp]
 
+# Weights, as a share of the rows, up to which it makes no difference how many rows are copies.
+_FEW = 1e-3
+# Entries of a dictionary up to which copies of a row are looked for, and decimals to which copies agree.
+_ENTRIES, _DECIMALS = 1 << 25, 9
+
 
 class GaussianProblem:
     """Gaussian targets with one noise level: :math:`\\mathbf B = \\mathbf W/\\sigma^2`.
@@ -103,6 +108,7 @@ class GaussianProblem:
         self._projection: Array | None = None
         self._eligible: NDArray[np.bool_] | None = None
         self._ranking: Ranking | None = None
+        self._different: int | None = None
 
     @property
     def n_functions(self) -> int:
@@ -220,6 +226,40 @@ class GaussianProblem:
     def counts(self) -> Array:
         """How often each row is there."""
         return self.weights if self.precisions is None else self.weights / self.precisions
+
+    def share(self, used: float) -> float:
+        """Share of the rows that so many well-determined weights use up; a row and its copies are one row here.
+
+        However often a row is there, one function reproduces it and all its copies: a weight of k, like k copies, makes
+        it no harder for functions to use up all that the data say.
+        """
+        problem = self
+        while problem.parent is not None:
+            problem = problem.parent
+        if not problem.rowwise or used <= _FEW * len(problem.weights):
+            return used / self.n_effective
+        return used / min(self.n_effective, problem._count())
+
+    def counted_once(self) -> GaussianProblem:
+        """The same problem with weights that add up to the number of different rows, where they add up to more."""
+        share = self._count() / self.n_effective
+        return self if share >= 1.0 else self._variant(share * self.weights, self.inclusion_cost, float(self._count()))
+
+    def _count(self) -> int:
+        """Number of rows that differ from each other; those with any weight, where there is too much to compare."""
+        if self._different is None:
+            there = self.weights > 0.0
+            self._different = int(np.sum(there))
+            if self.design.shape[0] * self.n_functions <= _ENTRIES:
+                # Rows that differ anywhere have different sums of their entries by almost any factors.
+                root = np.sqrt(np.where(self.sqnorms > 0.0, self.sqnorms, np.inf))
+                factors = np.random.default_rng(0).standard_normal(self.n_functions) / root
+                sums = self.design.matvec(factors, np.arange(self.n_functions))[there]
+                told_by = np.column_stack([self.targets[there], sums])
+                largest = np.max(np.abs(told_by), axis=0, initial=0.0)
+                told_by /= np.where(largest > 0.0, largest, 1.0)
+                self._different = len(np.unique(np.round(told_by, _DECIMALS), axis=0))
+        return self._different
 
     @property
     def relative_noise(self) -> Array:
