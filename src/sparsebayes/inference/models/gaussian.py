@@ -26,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
+from sparsebayes.inference.models.compiled import Library, Task, library
 from sparsebayes.inference.models.evidence import Array, Scores, best_moves
 from sparsebayes.inference.models.problem import GaussianProblem, Index
-from sparsebayes.inference.models.small import joint_newton, sumsq
+from sparsebayes.inference.models.small import REACH, SHIFTS, joint_newton, sumsq
 
 _CHOLESKY, _INVERT, _REFLECT, _ROTATE = get_lapack_funcs(("potrf", "trtri", "tpqrt", "tpmqrt"), (np.zeros(1),))
 (_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))
@@ -47,12 +48,28 @@ _LEAST_NOISE = 1e-7
 # Sweeps of the fixed point, and steps of Newton's method, in one settling at most.
 _SWEEPS = 40
 _STEPS = 60
+# Lengths of a step of Newton's method that are tried one after the other.
+_LENGTHS = (1.0, 0.3, 0.1, 0.01)
 # Steps of polishing, made where none moves a logarithm farther than this.
 _POLISH, _NEAR = 3, 1e-3
 # Over-relaxation of the fixed point: it creeps where functions overlap, so steps grow while they ascend.
 _LONGER, _LONGEST, _SHORTER, _SHORTEST = 1.3, 1.9, 0.4, 0.05
 # Range of a precision, of a function of unit norm beside targets of unit variance.
 _RANGE = (1e-14, 1e14)
+# The same for the compiled settling.
+_RULES = Task(
+    rounding=_ROUNDING,
+    sweeps=_SWEEPS,
+    longer=_LONGER,
+    longest=_LONGEST,
+    shorter=_SHORTER,
+    shortest=_SHORTEST,
+    steps=_STEPS,
+    polish=_POLISH,
+    near_by=_NEAR,
+    reach=REACH,
+    block=_BLOCK,
+).searching(_LENGTHS, SHIFTS)
 
 
 class Gram:
@@ -175,7 +192,7 @@ class Products:
         """Inner products of these functions."""
         return cls(data, functions, data.among(functions), data.projection[functions], suffice)
 
-    def restricted(self, stays: NDArray[np.bool_]) -> Products:
+    def restricted(self, stays: NDArray[np.bool_] | Index) -> Products:
         """Of some of the functions only."""
         gram, projection = self.gram[np.ix_(stays, stays)], self.projection[stays]
         return Products(self.data, self.functions[stays], gram, projection, self.suffice)
@@ -456,23 +473,18 @@ class GaussianModel:
         grown = np.concatenate([self.functions, functions])
         precisions = np.concatenate([self.posterior.alpha, alpha])
         products = Products.of(self.data, grown, self.posterior.products.suffice)
+        compiled = library()
+        if compiled is not None:
+            return self._compiled(compiled, products, precisions, tol, closely=False)
         posterior = Posterior.of(products, precisions, self.beta)
         return None if posterior is None else GaussianModel(posterior, self.learn_noise)._relaxed(tol)
 
     def settled(self, tol: float) -> GaussianModel:
         """At the joint maximum of all precisions and the noise, by Newton's method."""
-        here = self.posterior
-        for _ in range(_STEPS):
-            here = self._without_idle(here)
-            if not len(here.alpha):
-                return self._empty()
-            new = self._newton(here)
-            if new is None:
-                break
-            rise, here = self._worth(new) - self._worth(here), new
-            if rise < tol:
-                break
-        return GaussianModel(self._polished(here), self.learn_noise)
+        compiled, here = library(), self.posterior
+        if compiled is None:
+            return self._settled(tol)
+        return self._compiled(compiled, here.products, here.alpha, tol, closely=True) or self
 
     def exactly(self) -> GaussianModel:
         """From the functions themselves, where some others are too near to them for inner products to tell."""
@@ -500,6 +512,52 @@ class GaussianModel:
         return GaussianModel.empty(self.data, beta, self.learn_noise)
 
     # -- settling ------------------------------------------------------------------------------------------
+
+    def _compiled(
+        self, compiled: Library, products: Products, alpha: Array, tol: float, *, closely: bool
+    ) -> GaussianModel | None:
+        """What ``_settled`` or ``_relaxed`` make of these functions, by the same statements in C."""
+        data, (low, high) = self.data, self._range()
+        task = Task.from_buffer_copy(_RULES)
+        task.learn_noise, task.suffice, task.tol = self.learn_noise, products.suffice, tol
+        task.n, task.sumsq, task.cost = data.n, data.sumsq, data.problem.inclusion_cost
+        task.low, task.high, task.most_certain = low, high, self._most_certain()
+        first, second = (products.gram, products.projection) if products.suffice else products.root[1:]
+        found = compiled.settle(task, first, second, alpha, self.beta, closely=closely)
+        if found is None:
+            return None
+        if closely and not len(found.alpha):
+            return self._empty()
+        products = products if len(found.alpha) == len(alpha) else products.restricted(found.functions)
+        if not products.suffice:
+            posterior = Posterior.of(products, found.alpha, found.beta)
+            return None if posterior is None else GaussianModel(posterior, self.learn_noise)
+        posterior = Posterior(
+            products,
+            found.alpha,
+            found.beta,
+            found.inverse,
+            found.half,
+            found.mean,
+            found.residual_sumsq,
+            found.log_evidence,
+        )
+        return GaussianModel(posterior, self.learn_noise)
+
+    def _settled(self, tol: float) -> GaussianModel:
+        """Newton's method; what leaves the model on the way and where it ends."""
+        here = self.posterior
+        for _ in range(_STEPS):
+            here = self._without_idle(here)
+            if not len(here.alpha):
+                return self._empty()
+            new = self._newton(here)
+            if new is None:
+                break
+            rise, here = self._worth(new) - self._worth(here), new
+            if rise < tol:
+                break
+        return GaussianModel(self._polished(here), self.learn_noise)
 
     def _relaxed(self, tol: float) -> GaussianModel:
         r"""Roughly settled: MacKay's fixed point :math:`\alpha_j=\gamma_j/\mu_j^2`, over-relaxed, only upwards."""
@@ -537,7 +595,7 @@ class GaussianModel:
         """One safeguarded Newton step in all log precisions and the log noise; None where none ascends."""
         step, _ = self._newton_step(here)
         limit = self._most_certain()
-        for length in (1.0, 0.3, 0.1, 0.01):
+        for length in _LENGTHS:
             alpha = np.clip(here.alpha * np.exp(length * step[: len(here.alpha)]), *self._range())
             beta = min(here.beta * float(np.exp(length * step[-1])), limit) if self.learn_noise else here.beta
             new = here.moved(alpha, beta)

@@ -33,9 +33,9 @@ from sparsebayes.inference.models.linalg import inverse_upper, log_det, solve_ch
 # factorisation of the square roots: it then has lost no more than half of the digits.
 _WELL_CONDITIONED = 1e-3
 # Longest step of a log precision, or of the log noise, in one joint move.
-_REACH = 3.0
+REACH = 3.0
 # Multiples of the identity that are tried where the negative Hessian is not positive definite.
-_SHIFTS = (0.0, *np.geomspace(1e-3, 1e9, 21).tolist())
+SHIFTS = (0.0, *np.geomspace(1e-3, 1e9, 21).tolist())
 
 
 @dataclass(frozen=True)
@@ -186,13 +186,13 @@ def joint_newton(
         hessian[a, a] = -0.5 * (targets * v.sum() + fit) + np.vdot(mean, pulled)
         gradient[a] = 0.5 * (targets * (n - a + variance.sum()) - fit)
     step = _ascend(np.negative(hessian, out=hessian), gradient)
-    step /= max(1.0, float(np.abs(step).max()) / _REACH)
+    step /= max(1.0, float(np.abs(step).max()) / REACH)
     return step, 0.5 * float(gradient @ step)
 
 
 def _ascend(hessian: Array, gradient: Array) -> Array:
     """Solve with the least multiple of the identity that makes the matrix positive definite."""
-    for shift in _SHIFTS:
+    for shift in SHIFTS:
         factor = try_cholesky(hessian + shift * np.eye(len(gradient)) if shift else hessian)
         if factor is not None:
             return solve_cholesky(factor, gradient)
