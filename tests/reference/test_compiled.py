@@ -13,8 +13,12 @@ from sparsebayes import RVR
 from sparsebayes.datasets import make_sinc
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models import compiled, gaussian
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.compiled import How
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram, Posterior, Products
 from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.search import settling
+from sparsebayes.inference.search.settling import _Settling
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,7 +79,17 @@ def both(model, library, tol, *, closely):
     """Settled in NumPy and by the library."""
     here = model.posterior
     expected = model._settled(tol) if closely else model._relaxed(tol)
-    return expected, model._compiled(library, here.products, here.alpha, tol, closely=closely)
+    return expected, model._compiled(How.CLOSELY if closely else How.ROUGHLY, library, here.products, here.alpha, tol)
+
+
+def both_exactly(model, library, tol):
+    """An exact active set of the same functions, settled in NumPy and by the library."""
+    problem, limit = model.problem, 1e8 / model.data.mean_square
+    active = ActiveSet.from_model(problem, model.indices, model.alpha, model.beta)
+    expected, found = (_Settling(active, limit if model.learn_noise else None) for _ in range(2))
+    expected.climb(tol)
+    found.compiled(library, tol)
+    return expected, found
 
 
 class TestSameAnswer:
@@ -99,31 +113,55 @@ class TestSameAnswer:
         assert found.objective >= model.objective - 1e-9 * scale
         assert found.objective == pytest.approx(expected.objective, abs=10.0 * tol + gaussian._ROUNDING * scale)
 
-    @pytest.mark.parametrize("closely", [False, True])
+    @settings(max_examples=100, deadline=None)
+    @given(distinct(), st.sampled_from([0.5, 1e-6]))
+    def test_of_an_exact_active_set(self, library, model, tol):
+        expected, found = both_exactly(model, library, tol)
+        np.testing.assert_array_equal(found.stays, expected.stays)
+        assert found.level == pytest.approx(expected.level, abs=1e-10 * max(1.0, abs(expected.level)))
+        np.testing.assert_allclose(found.alpha, expected.alpha, rtol=1e-6)
+        assert found.beta == pytest.approx(expected.beta, rel=1e-8)
+        # Where both end at the same place, to rounding, so does all that is known of the posterior.
+        for name in ("mean", "covariance", "residual_sumsq", "log_det_precision"):
+            theirs = getattr(expected.post, name)
+            np.testing.assert_allclose(
+                getattr(found.post, name), theirs, rtol=1e-5, atol=1e-7 * np.max(np.abs(theirs), initial=1e-30)
+            )
+
+    @settings(max_examples=100, deadline=None)
+    @given(alike(), st.sampled_from([0.5, 1e-6]))
+    def test_of_an_exact_active_set_of_nearly_dependent_functions(self, library, model, tol):
+        if model is None:
+            return
+        expected, found = both_exactly(model, library, tol)
+        assert found.level == pytest.approx(expected.level, abs=10.0 * tol + 1e-9 * max(1.0, abs(expected.level)))
+        assert np.allclose(found.post.root, np.triu(found.post.root))
+
+    @pytest.mark.parametrize("how", [How.ROUGHLY, How.CLOSELY])
     @pytest.mark.parametrize("targets", [1, 2])
-    def test_the_posterior_is_that_of_its_precisions(self, library, targets, closely):
+    def test_the_posterior_is_that_of_its_precisions(self, library, targets, how):
         rng = np.random.default_rng(3)
         Phi, weights = rng.normal(size=(80, 40)), np.ones(80)
         t = Phi[:, :5] @ rng.normal(size=(5, targets)) + 0.3 * rng.normal(size=(80, targets))
         data = Gram(GaussianProblem(DenseDesign(Phi), t, weights, np.ones(40, dtype=bool)))
         products = Products.of(data, np.arange(40))
         model = GaussianModel(Posterior.of(products, np.full(40, 0.5), 2.0), learn_noise=True)
-        found = model._compiled(library, products, model.posterior.alpha, 1e-8, closely=closely).posterior
+        found = model._compiled(how, library, products, model.posterior.alpha, 1e-8).posterior
         assert 5 <= len(found.alpha) < 40
         expected = Posterior.of(Products.of(data, found.products.functions), found.alpha, found.beta)
         for name in ("inverse", "half", "mean", "residual_sumsq", "log_evidence"):
             np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(found.products.gram, expected.products.gram)
 
-    @pytest.mark.parametrize("closely", [False, True])
-    def test_a_model_without_posterior(self, library, closely):
+    @pytest.mark.parametrize("how", [How.ROUGHLY, How.CLOSELY])
+    def test_a_model_without_posterior(self, library, how):
         column = np.linspace(-1.0, 1.0, 20)
         Phi = np.column_stack([column, column])
         data = Gram(GaussianProblem(DenseDesign(Phi), column[:, None], np.ones(20), np.ones(2, dtype=bool)))
         products, alpha = Products.of(data, np.arange(2)), np.full(2, 1e-14)
         assert Posterior.of(products, alpha, 1e6) is None
         model = GaussianModel.empty(data, 1e6, learn_noise=True)
-        assert model._compiled(library, products, alpha, 1e-3, closely=closely) is None
+        assert model._compiled(how, library, products, alpha, 1e-3) is None
 
     def test_what_is_given_stays_as_it_is(self, library):
         rng = np.random.default_rng(0)
@@ -135,7 +173,7 @@ class TestSameAnswer:
         products, alpha = Products.of(data, np.arange(8)), np.ones(8)
         before = products.gram.copy(), products.projection.copy()
         model = GaussianModel(Posterior.of(products, alpha, 1.0), learn_noise=True)
-        model._compiled(library, products, alpha, 1e-6, closely=True)
+        model._compiled(How.CLOSELY, library, products, alpha, 1e-6)
         np.testing.assert_array_equal(alpha, 1.0)
         np.testing.assert_array_equal(products.gram, before[0])
         np.testing.assert_array_equal(products.projection, before[1])
@@ -145,7 +183,8 @@ class TestSameAnswer:
         X, y = make_sinc(100, noise=0.1, random_state=0)
         fits = []
         for used in (library, None):
-            monkeypatch.setattr(gaussian, "library", lambda used=used: used)
+            for module in (gaussian, settling):
+                monkeypatch.setattr(module, "library", lambda used=used: used)
             fits.append(RVR(gamma=0.1, effort=effort).fit(X, y))
         first, second = fits
         np.testing.assert_array_equal(first.relevance_, second.relevance_)
@@ -199,6 +238,6 @@ def test_rules_are_those_of_the_reference(library):
     products = Products.of(data, np.arange(12))
     model = GaussianModel(Posterior.of(products, np.ones(12), 1.0), learn_noise=True)
     held = replace(model, learn_noise=False)
-    ends = [one._compiled(library, products, np.ones(12), 1e-8, closely=True).beta for one in (model, held)]
+    ends = [one._compiled(How.CLOSELY, library, products, np.ones(12), 1e-8).beta for one in (model, held)]
     assert ends[0] > 10.0
     assert ends[1] == 1.0

@@ -11,12 +11,13 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cython_lapack  # pyright: ignore[reportAttributeAccessIssue]
+from scipy.linalg import cython_blas, cython_lapack  # pyright: ignore[reportAttributeAccessIssue]
 
 from sparsebayes.typing import Array, Index
 
@@ -24,16 +25,32 @@ SOURCE = Path(__file__).with_name("settle.c")
 # Set to 0, it has the functions in NumPy serve although there is a library.
 SWITCH = "SPARSEBAYES_COMPILED"
 
-_ROUTINES = ("dpotrf", "dtrtri", "dpotrs", "dlauum", "dtpqrt", "dtpmqrt", "dgeqrf", "dormqr")
+_ROUTINES = ("dpotrf", "dtrtri", "dpotrs", "dlauum", "dtpqrt", "dtpmqrt", "dgeqrf", "dormqr", "dsyrk")
+
+
+class MadeOf(IntEnum):
+    """What posteriors are made of: factors, inner products, or these where they keep half of the digits."""
+
+    FACTORS = 0
+    PRODUCTS = 1
+    EITHER = 2
+
+
+class How(IntEnum):
+    """How a model is settled: by the fixed point, by Newton's method, or as an exact active set is."""
+
+    ROUGHLY = 0
+    CLOSELY = 1
+    EXACTLY = 2
 
 
 class Task(ctypes.Structure):
     """What is settled, and by which rules; the fields are those of ``Model`` in ``settle.c``."""
 
     _fields_ = (
-        *((name, ctypes.c_int) for name in ("size", "targets", "learn_noise", "suffice")),
+        *((name, ctypes.c_int) for name in ("size", "targets", "learn_noise", "made_of")),
         *((name, ctypes.c_double) for name in ("n", "sumsq", "cost", "tol")),
-        *((name, ctypes.c_double) for name in ("low", "high", "most_certain", "rounding")),
+        *((name, ctypes.c_double) for name in ("low", "high", "most_certain", "rounding", "apart")),
         ("sweeps", ctypes.c_int),
         *((name, ctypes.c_double) for name in ("longer", "longest", "shorter", "shortest")),
         *((name, ctypes.c_int) for name in ("steps", "polish")),
@@ -53,13 +70,17 @@ class Task(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Settled:
-    """A settled model: places of the functions that are left, and their posterior (see ``gaussian.Posterior``)."""
+    """A settled model: places of the functions that are left, and their posterior.
+
+    ``inverse`` is that of L (``gaussian.Posterior``), or its transpose where either may serve (``SmallPosterior``).
+    """
 
     functions: Index
     alpha: Array
     beta: float
     residual_sumsq: float
     log_evidence: float
+    log_diagonal: float
     inverse: Array
     half: Array
     mean: Array
@@ -79,41 +100,51 @@ class Library:
         self._settle.restype = ctypes.c_int
 
     def settle(
-        self, task: Task, gram: Array, projection: Array, alpha: Array, beta: float, *, closely: bool
+        self,
+        how: How,
+        task: Task,
+        gram: Array,
+        projection: Array,
+        alpha: Array,
+        beta: float,
+        rest: float = 0.0,
     ) -> Settled | None:
-        """Settle a model, roughly by the fixed point or closely by Newton's method; None where it has no posterior.
+        """Settle a model; None where it has no posterior.
 
         Parameters
         ----------
+        how : How
+            Whether roughly, closely, or as an exact active set is.
         task : Task
             The rules; its size and number of targets are set here.
         gram, projection : ndarray of shape (a, a), (a, T)
             Inner products of the functions with one another and with the targets, or upper factors R and c.
         alpha, beta : ndarray of shape (a,), float
             Where to begin.
-        closely : bool
-            Whether to end at the maximum.
+        rest : float
+            Sum of squares of the targets outside the span of the functions, where either may serve.
         """
         task.size, task.targets = a, targets = projection.shape
         # C reads by columns; inner products are symmetric.
-        gram = np.ascontiguousarray(gram if task.suffice else gram.T, dtype=np.float64)
+        gram = np.ascontiguousarray(gram if task.made_of == MadeOf.PRODUCTS else gram.T, dtype=np.float64)
         projection = np.ascontiguousarray(projection.T, dtype=np.float64)
-        functions, numbers = np.arange(a, dtype=np.intc), np.array([beta, 0.0, 0.0])
+        functions, numbers = np.arange(a, dtype=np.intc), np.array([beta, rest, 0.0, 0.0])
         alpha, inverse = np.array(alpha, dtype=np.float64), np.empty(a * a)
         half, mean = np.empty(a * targets), np.empty(a * targets)
         arrays = gram, projection, functions, alpha, numbers, inverse, half, mean
-        left = self._settle(self._lapack, ctypes.byref(task), closely, *(array.ctypes.data for array in arrays))
+        left = self._settle(self._lapack, ctypes.byref(task), how, *[array.ctypes.data for array in arrays])
         if left == -2:
             raise MemoryError("there is not enough memory to settle the precisions")
         if left < 0:
             return None
-        beta, fit, log_evidence = numbers.tolist()
+        beta, fit, log_evidence, log_diagonal = numbers.tolist()
         return Settled(
             functions[:left].astype(np.intp),
             alpha[:left],
             beta,
             fit,
             log_evidence,
+            log_diagonal,
             inverse[: left * left].reshape(left, left, order="F"),
             half[: left * targets].reshape(left, targets, order="F"),
             mean[: left * targets].reshape(left, targets, order="F"),
@@ -142,7 +173,7 @@ def _digest() -> str:
 
 def _address(name: str) -> int:
     """Where a routine of SciPy's LAPACK is, whose integers have 32 bits."""
-    capsule: Any = cython_lapack.__pyx_capi__[name]
+    capsule: Any = (cython_lapack.__pyx_capi__ | cython_blas.__pyx_capi__)[name]
     name_of, address_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

@@ -26,15 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-from sparsebayes.inference.models.compiled import Library, Task, library
+from sparsebayes.inference.models.compiled import How, Library, MadeOf, Task, library
 from sparsebayes.inference.models.evidence import Array, Scores, best_moves
+from sparsebayes.inference.models.linalg import BLOCK
 from sparsebayes.inference.models.problem import GaussianProblem, Index
 from sparsebayes.inference.models.small import REACH, SHIFTS, joint_newton, sumsq
 
 _CHOLESKY, _INVERT, _REFLECT, _ROTATE = get_lapack_funcs(("potrf", "trtri", "tpqrt", "tpmqrt"), (np.zeros(1),))
 (_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))
-# Columns that LAPACK reflects at once.
-_BLOCK = 32
 
 # Part of a function that the model must leave over for its score to be above the rounding of G, and of its own columns.
 _RESOLVED = 1e-8
@@ -68,7 +67,7 @@ _RULES = Task(
     polish=_POLISH,
     near_by=_NEAR,
     reach=REACH,
-    block=_BLOCK,
+    block=BLOCK,
 ).searching(_LENGTHS, SHIFTS)
 
 
@@ -284,7 +283,7 @@ class Posterior:
         """
         data, (_, r, c) = products.data, products.root
         a, root = len(alpha), np.sqrt(beta)
-        upper, *rotation, _ = _REFLECT(a, min(a, _BLOCK), root * r, np.diag(np.sqrt(alpha)))
+        upper, *rotation, _ = _REFLECT(a, min(a, BLOCK), root * r, np.diag(np.sqrt(alpha)))
         inverse, failed = _INVERT(upper, lower=0)
         if failed:
             return None
@@ -475,7 +474,7 @@ class GaussianModel:
         products = Products.of(self.data, grown, self.posterior.products.suffice)
         compiled = library()
         if compiled is not None:
-            return self._compiled(compiled, products, precisions, tol, closely=False)
+            return self._compiled(How.ROUGHLY, compiled, products, precisions, tol)
         posterior = Posterior.of(products, precisions, self.beta)
         return None if posterior is None else GaussianModel(posterior, self.learn_noise)._relaxed(tol)
 
@@ -484,7 +483,7 @@ class GaussianModel:
         compiled, here = library(), self.posterior
         if compiled is None:
             return self._settled(tol)
-        return self._compiled(compiled, here.products, here.alpha, tol, closely=True) or self
+        return self._compiled(How.CLOSELY, compiled, here.products, here.alpha, tol) or self
 
     def exactly(self) -> GaussianModel:
         """From the functions themselves, where some others are too near to them for inner products to tell."""
@@ -514,19 +513,20 @@ class GaussianModel:
     # -- settling ------------------------------------------------------------------------------------------
 
     def _compiled(
-        self, compiled: Library, products: Products, alpha: Array, tol: float, *, closely: bool
+        self, how: How, compiled: Library, products: Products, alpha: Array, tol: float
     ) -> GaussianModel | None:
         """What ``_settled`` or ``_relaxed`` make of these functions, by the same statements in C."""
         data, (low, high) = self.data, self._range()
         task = Task.from_buffer_copy(_RULES)
-        task.learn_noise, task.suffice, task.tol = self.learn_noise, products.suffice, tol
+        task.learn_noise, task.tol = self.learn_noise, tol
+        task.made_of = MadeOf.PRODUCTS if products.suffice else MadeOf.FACTORS
         task.n, task.sumsq, task.cost = data.n, data.sumsq, data.problem.inclusion_cost
         task.low, task.high, task.most_certain = low, high, self._most_certain()
         first, second = (products.gram, products.projection) if products.suffice else products.root[1:]
-        found = compiled.settle(task, first, second, alpha, self.beta, closely=closely)
+        found = compiled.settle(how, task, first, second, alpha, self.beta)
         if found is None:
             return None
-        if closely and not len(found.alpha):
+        if how is How.CLOSELY and not len(found.alpha):
             return self._empty()
         products = products if len(found.alpha) == len(alpha) else products.restricted(found.functions)
         if not products.suffice:
