@@ -107,7 +107,9 @@ class Gram:
 
     def columns(self, functions: Index) -> Array:
         """Functions of unit norm on the whitened rows."""
-        return self.problem.columns(functions) / self.norms[functions]
+        values = self.problem.columns(functions)
+        values /= self.norms[functions]
+        return values
 
     def rows(self, functions: Index) -> Array:
         """Rows of G, (k, M); a copy."""
@@ -117,7 +119,8 @@ class Gram:
     def among(self, functions: Index) -> Array:
         """Inner products of functions with one another, (k, k)."""
         self._learn(functions)
-        return self._rows[np.ix_(self._slot[functions], functions)]
+        # Numbers of the entries, which NumPy takes several times as fast as pairs of rows and columns.
+        return self._rows.ravel().take(self._slot[functions, None] * self._rows.shape[1] + functions)
 
     def between(self, functions: Index) -> Array:
         """Inner products of functions with one another, most of which may never be asked for again, (k, k).
@@ -193,7 +196,7 @@ class Products:
 
     def restricted(self, stays: NDArray[np.bool_] | Index) -> Products:
         """Of some of the functions only."""
-        gram, projection = self.gram[np.ix_(stays, stays)], self.projection[stays]
+        gram, projection = self.gram[stays][:, stays], self.projection[stays]
         return Products(self.data, self.functions[stays], gram, projection, self.suffice)
 
     @cached_property

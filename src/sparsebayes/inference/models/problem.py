@@ -170,7 +170,8 @@ class GaussianProblem:
     def columns(self, idx: Index) -> Array:
         """Whitened columns."""
         values = self.design.columns(idx)
-        values *= self._root
+        if not self._even:
+            values *= self._root
         return values
 
     def correlate(self, vectors: Array) -> Array:
