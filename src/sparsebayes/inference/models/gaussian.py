@@ -140,13 +140,18 @@ class Gram:
         """
         fresh = functions[~self._spanned[functions]]
         if len(fresh):
-            basis, known = self._basis, self._basis.shape[1]
-            for column in self.columns(fresh).T:
+            columns, known = self.columns(fresh).T, self._basis.shape[1]
+            held, size = np.empty((columns.shape[1], known + len(fresh)), order="F"), known
+            held[:, :known] = self._basis
+            for column in columns:
+                before = held[:, :size]
                 for _ in range(2):
-                    column = column - basis @ (basis.T @ column)
+                    column = column - before @ (before.T @ column)
                 norm = float(np.linalg.norm(column))
                 if norm > _SPANNED:
-                    basis = np.column_stack([basis, column / norm])
+                    held[:, size] = column / norm
+                    size += 1
+            basis = held[:, :size]
             rows = self.problem.correlate(basis[:, known:]).T / self.norms
             self._basis, self._coordinates = basis, np.vstack([self._coordinates, rows])
             self._targets, self._spanned[fresh] = basis.T @ self.problem.target, True
@@ -488,12 +493,17 @@ class GaussianModel:
             return self._settled(tol)
         return self._compiled(How.CLOSELY, compiled, here.products, here.alpha, tol) or self
 
-    def exactly(self) -> GaussianModel:
-        """From the functions themselves, where some others are too near to them for inner products to tell."""
+    @property
+    def hides(self) -> bool:
+        """Whether some functions are too near to those in the model for its posterior to tell what they would gain."""
         s, _ = self._outside
         hidden = self.data.eligible & (s <= self.posterior.resolution * self.beta)
         hidden[self.functions] = False
-        if not hidden.any():
+        return bool(hidden.any())
+
+    def exactly(self) -> GaussianModel:
+        """From the functions themselves, where some others are too near to them for inner products to tell."""
+        if not self.hides:
             return self
         products = replace(self.posterior.products, suffice=False)
         posterior = Posterior.of(products, self.posterior.alpha, self.beta)

@@ -258,6 +258,14 @@ class GaussianProblem:
             variant._sqnorms, variant._projection = below.sqnorms.copy(), below.projection.copy()
         return variant
 
+    def held(self) -> GaussianProblem:
+        """The same problem with its functions in memory, where they would be evaluated at every pass."""
+        if self.stand_in is None or self.design is self.stand_in or isinstance(self.stand_in, Native):
+            return self
+        variant = self.weighted(self.weights, self.n_effective)
+        variant.design = DenseDesign(self.design.columns(slice(None)))
+        return variant
+
     def exact_moments(self, idx: Index, vectors: Array) -> Array:
         """Correlations of some functions with whitened vectors, exactly; their norms and projections become exact."""
         step = max(1, BLOCK_BYTES // (8 * len(self._root)))
