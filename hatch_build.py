@@ -23,6 +23,8 @@ except ImportError:  # called by itself
     _Hook = object
 
 SOURCE = Path("sparsebayes/inference/models/settle.c")
+# No suffix that Python would take for that of a module.
+LIBRARY = SOURCE.with_suffix(".library")
 _FLAGS = ("-O3", "-shared", "-fPIC")
 _PATIENCE = 120
 
@@ -62,10 +64,10 @@ class CustomBuildHook(_Hook):
             return
         source = Path(self.root) / "src" / SOURCE
         if version == "editable":
-            compile_library(source, source.with_suffix(".so"))
+            compile_library(source, source.with_suffix(".library"))
             return
         self.folder = Path(tempfile.mkdtemp())
-        library = self.folder / SOURCE.with_suffix(".so").name
+        library = self.folder / LIBRARY.name
         if not compile_library(source, library):
             return
         from packaging.tags import sys_tags
@@ -74,7 +76,7 @@ class CustomBuildHook(_Hook):
         plain = next(tag for tag in sys_tags() if not tag.platform.startswith(("manylinux", "musllinux")))
         build_data["tag"] = f"py3-none-{plain.platform}"
         build_data["pure_python"] = False
-        build_data["force_include"][str(library)] = SOURCE.with_suffix(".so").as_posix()
+        build_data["force_include"][str(library)] = LIBRARY.as_posix()
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Clean up."""
@@ -83,4 +85,4 @@ class CustomBuildHook(_Hook):
 
 if __name__ == "__main__":
     tree = Path(__file__).parent / "src" / SOURCE
-    sys.exit(0 if compile_library(tree, tree.with_suffix(".so")) else "no C compiler was found")
+    sys.exit(0 if compile_library(tree, tree.with_suffix(".library")) else "no C compiler was found")

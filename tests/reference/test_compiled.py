@@ -1,6 +1,7 @@
 """The compiled settling of a Gaussian model against the one in NumPy that it repeats."""
 
 import importlib.util
+import inspect
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def library(tmp_path_factory):
     """Compiled from the source as it is, whatever is installed."""
     if not hook().compilers():
         pytest.skip("there is no C compiler")
-    path = tmp_path_factory.mktemp("compiled") / "settle.so"
+    path = tmp_path_factory.mktemp("compiled") / "settle.library"
     assert hook().compile_library(compiled.SOURCE, path)
     found = compiled.load(path)
     assert found is not None
@@ -193,29 +194,33 @@ class TestSameAnswer:
 
 
 class TestInstallation:
+    def test_the_library_is_no_module(self):
+        assert hook().LIBRARY.name == compiled.LIBRARY.name
+        assert inspect.getmodulename(compiled.LIBRARY.name) is None
+
     def test_without_a_compiler_nothing_fails(self, monkeypatch, tmp_path):
         module = hook()
         monkeypatch.setattr(module, "compilers", list)
-        assert not module.compile_library(compiled.SOURCE, tmp_path / "settle.so")
-        assert compiled.load(tmp_path / "settle.so") is None
+        assert not module.compile_library(compiled.SOURCE, tmp_path / "settle.library")
+        assert compiled.load(tmp_path / "settle.library") is None
 
     def test_a_compiler_that_fails_is_passed_over(self, monkeypatch, tmp_path):
         module = hook()
         monkeypatch.setattr(module, "compilers", lambda: [["false"], ["there-is-no-such-compiler"]])
-        assert not module.compile_library(compiled.SOURCE, tmp_path / "settle.so")
+        assert not module.compile_library(compiled.SOURCE, tmp_path / "settle.library")
         assert not list(tmp_path.iterdir())
 
     def test_a_library_of_another_source_is_not_used(self, library, monkeypatch, tmp_path):
         other = tmp_path / "settle.c"
         other.write_bytes(compiled.SOURCE.read_bytes() + b"/* changed */\n")
-        assert hook().compile_library(other, tmp_path / "settle.so")
-        assert compiled.load(tmp_path / "settle.so") is None
+        assert hook().compile_library(other, tmp_path / "settle.library")
+        assert compiled.load(tmp_path / "settle.library") is None
         monkeypatch.setattr(compiled, "SOURCE", other)
-        assert compiled.load(tmp_path / "settle.so") is not None
+        assert compiled.load(tmp_path / "settle.library") is not None
 
     def test_a_file_that_is_no_library_is_not_used(self, tmp_path):
-        (tmp_path / "settle.so").write_bytes(b"nothing")
-        assert compiled.load(tmp_path / "settle.so") is None
+        (tmp_path / "settle.library").write_bytes(b"nothing")
+        assert compiled.load(tmp_path / "settle.library") is None
 
     def test_it_can_be_switched_off(self, library, monkeypatch):
         monkeypatch.setattr(compiled, "load", lambda path: library)

@@ -22,6 +22,8 @@ from scipy.linalg import cython_blas, cython_lapack  # pyright: ignore[reportAtt
 from sparsebayes.typing import Array, Index
 
 SOURCE = Path(__file__).with_name("settle.c")
+# No suffix that Python would take for that of a module.
+LIBRARY = SOURCE.with_suffix(".library")
 # Set to 0, it has the functions in NumPy serve although there is a library.
 SWITCH = "SPARSEBAYES_COMPILED"
 
@@ -156,7 +158,7 @@ def library() -> Library | None:
     """The compiled function; None where there is none, or it is not wanted."""
     if os.environ.get(SWITCH) == "0":
         return None
-    return load(SOURCE.with_suffix(".so"))
+    return load(LIBRARY)
 
 
 def load(path: Path) -> Library | None:
