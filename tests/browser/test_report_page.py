@@ -24,13 +24,21 @@ def _friedman():
     return RVR(gamma=0.5).fit(X, y), X, y
 
 
+def _learned():
+    """Rows left out judge between widths, and a later trial of the same start has another objective."""
+    X, y = make_friedman1(80, random_state=3)
+    return RVR(gamma="evidence").fit(X, y), X, y
+
+
 def _ripley():
     data = load("ripley_synth")
     X, y = data.data[data.train_idx], data.target[data.train_idx]
     return RVC(gamma=4.0).fit(X, y), X, y
 
 
-@pytest.fixture(scope="module", params=[_sinc, _friedman, _ripley], ids=["line", "many inputs", "classes"])
+@pytest.fixture(
+    scope="module", params=[_sinc, _friedman, _learned, _ripley], ids=["line", "many inputs", "widths", "classes"]
+)
 def report(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     model, X, y = request.param()
@@ -80,8 +88,9 @@ def test_fits_on_a_narrow_screen(page):
 
 def test_the_slider_moves_the_plot_by_keyboard(page):
     slider = page.locator("#step")
-    end, last = marker(page), lit(page)
     slider.focus()
+    page.keyboard.press("End")
+    end, last = marker(page), lit(page)
     page.keyboard.press("Home")
     assert marker(page) != end
     assert "Record 1 of" in page.locator("#said").inner_text()
@@ -92,6 +101,31 @@ def test_the_slider_moves_the_plot_by_keyboard(page):
     page.keyboard.press("End")
     assert (marker(page), lit(page)) == (end, last)
     assert page.messages == []
+
+
+def test_the_slider_stands_where_the_model_was_reached(page):
+    """Later starts, which were not kept, come after it."""
+    said = page.locator("#said").inner_text()
+    assert "the one that was kept" in said
+    kept = page.model.certificate_.objective
+    shown = page.model.history_[int(page.locator("#step").input_value()) - 1]
+    assert abs(shown.objective - kept) < 1e-3 * abs(kept)
+    assert f" {shown.n_active} function" in said
+    page.locator("#play").click()
+    page.locator("#play").click()
+    assert int(page.locator("#step").input_value()) < max(10, len(page.model.history_) // 10)
+
+
+def test_nothing_is_cut_off(page):
+    outside = page.evaluate("""[...document.querySelectorAll("svg")].flatMap((svg) => {
+      const box = svg.getBoundingClientRect();
+      return [...svg.querySelectorAll("text")].filter((text) => {
+        const own = text.getBoundingClientRect();
+        return own.right > box.right + 1 || own.left < box.left - 1;
+      }).map((text) => text.textContent);
+    })""")
+    assert outside == []
+    assert page.evaluate("[...document.querySelectorAll('pre')].every((pre) => pre.scrollWidth <= pre.clientWidth)")
 
 
 def test_everything_is_reached_by_tab(page):

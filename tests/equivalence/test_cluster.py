@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from test_places import CLOSE, classification, on_numpy, regression
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
@@ -49,7 +50,8 @@ def test_regression(client, k):
 def test_classification(k):
     X, y = classification(k)
     with clusters._dask().config.set(scheduler="synchronous"):
-        here, there = on_numpy(RVC, k), RVC().fit(split(X, 2), split(y, 2))
+        own = RVC(shared_support=False)
+        here, there = clone(own).fit(X, y), own.fit(split(X, 2), split(y, 2))
         np.testing.assert_array_equal(there.relevance_, here.relevance_)
         found = there.predict_proba(split(X, 2)).compute()
     np.testing.assert_allclose(found, here.predict_proba(X), rtol=0, atol=CLOSE)

@@ -157,7 +157,7 @@ def test_audit_of_separable_classes(gamma, classes):
     y = np.minimum(y, classes - 1)
     # Of narrow kernels on separable classes priors are next to nothing (1e-38), and outputs all but undetermined: the
     # shares of two classes are then not what they are at the mode, and the covariance is that of its equation only.
-    check_posterior(RVC(gamma=gamma).fit(X, y), X, y, softmax=0.1 if gamma < 1.0 else np.inf)
+    check_posterior(RVC(gamma=gamma, shared_support=False).fit(X, y), X, y, softmax=0.1 if gamma < 1.0 else np.inf)
 
 
 @pytest.mark.parametrize(("gamma", "weight"), [(0.1, 1e3), (0.01, 1e4), (0.01, 1e5)])
@@ -183,7 +183,9 @@ def test_probabilities_of_separable_classes_are_better_than_the_plug_in(load, n,
     for seed in range(1 if load is load_digits else 5):
         parts = train_test_split(X, y, train_size=n, random_state=seed, stratify=y)
         scale = StandardScaler().fit(parts[0])
-        model = RVC(gamma=0.3 / X.shape[1], multi_class=multi_class, tol=0.1).fit(scale.transform(parts[0]), parts[2])
+        model = RVC(gamma=0.3 / X.shape[1], multi_class=multi_class, shared_support=False, tol=0.1).fit(
+            scale.transform(parts[0]), parts[2]
+        )
         p = model.predict_proba(scale.transform(parts[1]))
         moderated.append(log_loss(parts[3], p))
         plug_in.append(log_loss(parts[3], model.predict_proba(scale.transform(parts[1]), moderated=False)))

@@ -23,8 +23,9 @@ WEIGHTS = RNG.integers(1, 4, 80).astype(float)
         (RVR(gamma=0.5, likelihood="poisson"), COUNTS),
         (RVC(gamma=0.1), LABELS),
         (RVC(gamma=0.1), np.digitize(Y, [0.0, 0.4])),
+        (RVC(gamma=0.1, shared_support=False), np.digitize(Y, [0.0, 0.4])),
     ],
-    ids=["gaussian", "fixed", "conservative", "poisson", "two-classes", "softmax"],
+    ids=["gaussian", "fixed", "conservative", "poisson", "two-classes", "shared", "softmax"],
 )
 def test_posteriors_agree_with_brute_force(est, y, weights):
     check_posterior(est.fit(X, y, sample_weight=weights), X, y, weights)
@@ -42,7 +43,7 @@ def test_three_classes_are_audited_by_the_softmax_itself():
     rng = np.random.default_rng(0)
     inputs = rng.standard_normal((80, 2))
     labels = np.argmax(np.column_stack([inputs, -inputs]) + 0.7 * rng.standard_normal((80, 4)), axis=1)
-    model = RVC(gamma=0.3).fit(inputs, labels)
+    model = RVC(gamma=0.3, shared_support=False).fit(inputs, labels)
     found = check_posterior(model, inputs, labels)
     assert found["softmax covariance"] < 0.05
     model._posteriors[0].covariance[...] *= 1.5

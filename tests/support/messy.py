@@ -85,6 +85,10 @@ CASES = {
         notes=("read as numbers",),
     ),
     "a unit": Messy(with_x(z=[f"{v} kg" for v in Z]), inputs=both(z=NUMBER), notes=("'kg'",)),
+    "a unit without a space": Messy(with_x(z=[f"{v}kg" for v in Z]), inputs=both(z=NUMBER), notes=("'kg'",)),
+    "thousands as k": Messy(with_x(z=[f"${abs(v):.1f}k" for v in Z]), inputs=both(z=NUMBER), notes=("'$'", "'k'")),
+    "house numbers": Messy(with_x(z=[f"{k % 4 + 1}{'a' * (k % 2)}" for k in range(N)]), inputs=both(z=CATEGORY)),
+    "gaps as n.a.": Messy(with_x(z=blanks(blanks(Z, "n.a."), "#N/A", 7)), inputs=both(z=NUMBER), notes=("median",)),
     "scientific notation": Messy(with_x(z=[f"{v:e}" for v in Z]), inputs=both(z=NUMBER)),
     "whole numbers with decimals": Messy(with_x(z=[f"{k % 4}.0" for k in range(N)]), inputs=both(z=NUMBER)),
     "huge offset": Messy(with_x(z=[repr(float(1e9 + v)) for v in Z]), inputs=both(z=NUMBER)),
@@ -111,6 +115,7 @@ CASES = {
     "times": Messy(
         with_x(z=[f"{d}T{k % 24:02d}:30:00" for k, d in enumerate(DAYS)]), inputs=both(z=DATE), notes=("of the day",)
     ),
+    "months": Messy(with_x(z=[d[:7] for d in map(str, DAYS)]), inputs=both(z=DATE), notes=("time of the year",)),
     "dates with gaps": Messy(with_x(z=blanks(DAYS, "NaT")), inputs=both(z=DATE), notes=("median",)),
     # Columns that are no inputs.
     "a counter named id": Messy(with_x(id=range(501, 501 + N)), inputs=both(), notes=("'id' set aside",)),

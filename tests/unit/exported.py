@@ -30,6 +30,8 @@ X = _rng.standard_normal((60, D))
 Y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * _rng.standard_normal(60)
 HEAVY = np.sin(X[:, 0]) + X[:, 1] + 0.1 * np.random.default_rng(1).standard_t(2, 60)
 TWO_TARGETS = np.column_stack([Y, np.cos(X[:, 0]) + 0.1 * _rng.standard_normal(60)])
+UNEVEN = X[:, 1] + 0.1 * np.exp(1.5 * X[:, 0]) * np.random.default_rng(2).standard_normal(60)
+EVEN = X[:, 0] + 0.1 * np.random.default_rng(3).standard_normal(60)
 TWO = np.array(["no", "yes"])[(Y > 0.3).astype(int)]
 THREE = np.array([3, 5, 9])[(Y > -0.5).astype(int) + (Y > 0.8)]
 # Far beyond the training rows as well, where splines and polynomials are large.
@@ -59,6 +61,8 @@ _UNFITTED = {
     "student-t": (RVR(gamma=0.3, likelihood="student-t"), HEAVY),
     "two heavy tails": (SparseBayesRegressor(likelihood="student-t"), np.column_stack([HEAVY, Y])),
     "outliers": (RVR(gamma=0.3, likelihood="outliers"), HEAVY),
+    "noise that varies": (SparseBayesRegressor(noise="varies"), UNEVEN),
+    "noise of which one varies": (SparseBayesRegressor(noise="varies"), np.column_stack([EVEN, UNEVEN])),
     "ard": (ARDRegression(), Y),
     "standardised": (make_pipeline(StandardScaler(), RVR(gamma=0.3)), Y),
     "scaled twice": (make_pipeline(MaxAbsScaler(), MinMaxScaler((-1, 2)), ARDRegression()), Y),

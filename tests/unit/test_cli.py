@@ -137,6 +137,21 @@ class TestFitAndPredict:
         assert (est.gamma, est.noise_variance, est.noise_variance_) == (0.25, 0.04, pytest.approx(0.04))
         assert est.solver == "sequential"
 
+    def test_noise_that_varies(self):
+        rng = np.random.default_rng(0)
+        x = rng.uniform(-1.0, 1.0, 200)
+        y = np.sin(3.0 * x) + (0.05 + 0.5 * x**2) * rng.standard_normal(200)
+        for name, targets in (("varies", y), ("constant", np.sin(3.0 * x) + 0.2 * rng.standard_normal(200))):
+            write(f"{name}.csv", ["x", "y"], [x, targets])
+            options = ("-t", "y", "--noise", "varies", "--kernel", "rbf", "--test", "0")
+            content = json.loads(succeed("fit", f"{name}.csv", *options, "--json"))
+            est = TableModel.load(f"{name}.model").estimator
+            assert est.noise == "varies"
+            assert est.noise_varies_ == content["noise_varies"] == (name == "varies")
+            assert ("from place to place" in content["facts"]["noise (std)"]) == (name == "varies")
+            assert any("the noise is constant" in note for note in content["notes"]) == (name == "constant")
+            assert ("The noise varies" in Path(f"{name}.html").read_text(encoding="utf-8")) == (name == "varies")
+
     def test_classes_from_texts_with_everything_that_tables_have(self):
         rng = np.random.default_rng(0)
         size = rng.normal(size=120)

@@ -74,3 +74,33 @@ def test_data_do_not_travel(tmp_path):
 def test_before_the_fit():
     with pytest.raises(NotFittedError):
         _ = SparseBayesRegressor().inclusion_
+
+
+class TestSupportReport:
+    def test_shows_inclusion_probabilities_where_they_are_asked_for(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((80, 6))
+        X[:, 1] = X[:, 0] + 0.05 * rng.standard_normal(80)  # twins share what one of them carries
+        model = SparseBayesRegressor().fit(X, X[:, 0] - 2.0 * X[:, 3] + 5.0 + 0.3 * rng.standard_normal(80))
+        assert "P(effect)" not in str(model.support_report())
+        report = model.support_report(inclusion=True)
+        assert "P(effect)" in str(report)
+        columns = [name.endswith("]") for name in report.function]
+        np.testing.assert_array_equal(report.inclusion[columns], model.inclusion_[model.relevance_])
+        assert np.all(np.isnan(report.inclusion[np.logical_not(columns)]))
+        pandas = pytest.importorskip("pandas", reason="needs the extra files")
+        pandas.testing.assert_series_equal(
+            report.to_frame()["inclusion"], pandas.Series(report.inclusion, name="inclusion")
+        )
+
+    def test_of_every_class(self):
+        rng = np.random.default_rng(1)
+        X = rng.standard_normal((120, 4))
+        labels = np.array(["a", "b", "c"])[np.argmax(X[:, :3] + 0.3 * rng.standard_normal((120, 3)), axis=1)]
+        model = SparseBayesClassifier().fit(X, labels)
+        report = model.support_report(inclusion=True)
+        assert model.inclusion_.shape == (3, 4)
+        for label, name, probability in zip(report.output, report.function, report.inclusion, strict=True):
+            if name != "intercept":
+                column = int(name[name.index("[") + 1 : -1])
+                assert probability == model.inclusion_["abc".index(label), column]

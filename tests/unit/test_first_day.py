@@ -160,6 +160,7 @@ class TestOptions:
         assert "did you mean 'a'?" in fail("fit", "data.csv", "-t", "y", "--use", "A")
         write("d.csv", ["x", "y"], [range(40), ["p", "q"] * 20])
         assert "no meaning in classification" in fail("fit", "d.csv", "-t", "y", "--likelihood", "poisson")
+        assert "--noise varies has no meaning in classification" in fail("fit", "d.csv", "-t", "y", "--noise", "varies")
 
 
 class TestExplain:

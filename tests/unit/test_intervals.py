@@ -34,6 +34,14 @@ def test_a_row_says_what_the_model_says():
         assert row.coverage[1] == pytest.approx(np.mean((low <= case.y_test) & (case.y_test <= high)))
 
 
+def test_widths_may_be_learned():
+    case = draw(0)
+    own = next(run([Problem("sinc", ("regression",), draw)], [0], [], lambda text: None, "evidence"))
+    learned = RVR(gamma="evidence").fit(case.X, case.y)
+    assert own.loss == pytest.approx(-np.mean(learned.log_density(case.X_test, case.y_test)))
+    assert own.loss != measure("sinc", 0, case)[0].loss
+
+
 def test_the_gaussian_process_stands_beside():
     rows = list(run([Problem("sinc", ("regression",), draw)], [0], ["gp"], lambda text: None))
     assert [row.kind for row in rows] == ["calibrated", "posterior", "gp"]

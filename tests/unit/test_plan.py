@@ -34,6 +34,11 @@ def test_there_are_twenty_models_and_more_of_every_kind():
     assert kinds == set(SIMPLE) | set(KERNELS)
 
 
+def test_noise_varies_in_the_models_that_are_called_so():
+    assert model("noise that varies").noise_varies_
+    assert list(model("noise of which one varies").noise_varies_) == [False, True]
+
+
 def test_every_kind_of_the_library_has_a_closed_form_or_cannot_have_one():
     ours = {kind for kind, cls in _KINDS.items() if cls.__module__.startswith("sparsebayes.")}
     assert ours - set(SIMPLE) - set(KERNELS) == {Callable.kind, Precomputed.kind}

@@ -1,6 +1,7 @@
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from sparsebayes.basis import RBF
 from sparsebayes.datasets import load, make_sinc
 from sparsebayes.report import write_report
 from sparsebayes.report.replay import chapters, play
-from sparsebayes.report.svg import labelled, ticks
+from sparsebayes.report.search import _reached
+from sparsebayes.report.svg import Chart, labelled, ticks
 
 VOID = {"meta", "link", "input"}
 
@@ -116,6 +118,17 @@ class TestReplay:
         assert all(chapter.begin is None for chapter in chapters(odd))
 
 
+def test_the_replay_stands_where_the_model_was_reached():
+    """Where widths are learned a start is gone on with at other widths, and its last record may be another model's."""
+
+    def record(start, objective):
+        return SimpleNamespace(start=start, objective=objective)
+
+    history = [record(0, -9.0), record(1, -8.0), record(1, -5.0), record(2, -6.0), record(1, -3.0), record(3, -7.0)]
+    assert _reached(history, SimpleNamespace(start=1, objective=-5.0 + 1e-9)) == 2
+    assert _reached(history, SimpleNamespace(start=7, objective=-5.0)) == 5  # not recorded: the last
+
+
 def test_ticks_have_names_of_their_own():
     assert [text for _, text in labelled(2023.9, 2026.2)] == ["2024", "2024.5", "2025", "2025.5", "2026"]
     assert [text for _, text in labelled(0.0, 1.0)] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
@@ -128,7 +141,40 @@ def test_ticks_are_round_and_inside():
         assert low <= found[0] <= found[-1] <= high
 
 
+def test_numbers_of_rows_are_whole():
+    for most in (1, 2, 3, 7, 11, 19, 260):
+        found = ticks(-0.04 * most, 1.04 * most, whole=True)
+        assert found[0] == 0.0
+        assert 2 <= len(found) <= 7
+        assert all(place == round(place) for place in found)
+
+
+def test_numbers_at_the_edge_are_not_cut():
+    """A label stands in the middle of its tick, but never beyond the picture."""
+    drawn = Chart([8000.0, 50000.0], [0.0, 1.0], ("income", ""), "t").render()
+    place = float(re.search(r'class="tick" x="([\d.]+)" y="[\d.]+">50,000<', drawn)[1])
+    assert place + 3.1 * len("50,000") <= 420.0
+
+
 class TestClasses:
+    def test_a_class_without_functions_has_no_empty_chart(self, tmp_path):
+        rng = np.random.default_rng(5)
+        X = rng.normal(size=(150, 2))
+        g = X[:, 0] + 0.3 * rng.normal(size=150)
+        page = page_of(
+            tmp_path, SparseBayesClassifier(shared_support=False), X, np.digitize(g, [-0.7, 0.7]), explain=True
+        )
+        section = page[page.index('<section id="explain"') : page.index('<section id="search"')]
+        assert "no columns of its own, the other classes are measured against it" in section
+        assert section.count("attributions to") == 2
+
+    def test_what_classes_do_not_have_is_not_spoken_of(self, tmp_path):
+        X = np.random.default_rng(0).normal(size=(40, 2))
+        page = page_of(tmp_path, SparseBayesClassifier(), X, X[:, 0] > 0)
+        assert "The fit and its probabilities" in page
+        assert "noise level" not in page
+        assert "noise level" in page_of(tmp_path, SparseBayesRegressor(), X, X[:, 0] + 0.1 * X[:, 1])
+
     """Reports on classes: one input, several classes coupled or apart."""
 
     def data(self):

@@ -49,7 +49,8 @@ def fitted(name):
 def test_equal_to_all_coalitions(name, value):
     X, model = problem()[0], fitted(name)
     background = X[:4]
-    values, std = shapley(model, X[10:12], background, value=value, as_array=True, return_std=True)
+    asked = {"value": value, "as_array": True, "return_std": True, "uncertainty": "posterior"}
+    values, std = shapley(model, X[10:12], background, **asked)
     rows = background.mean(axis=0, keepdims=True) if value == "baseline" else background
     for found, x in zip(values, X[10:12], strict=True):
         np.testing.assert_allclose(found, enumerate_coalitions(model.predict, x, rows), **EXACT)
@@ -149,9 +150,10 @@ def test_several_targets_and_counts():
 def test_a_model_that_kept_nothing():
     X = np.random.default_rng(0).standard_normal((30, 3))
     model = SparseBayesRegressor().fit(X, np.full(30, 2.5))
-    found = attributions(model, X)
+    found = attributions(model, X, uncertainty="posterior")
     assert np.all(found.values == 0.0)
     assert np.all(found.std == 0.0)
+    assert np.all(attributions(model, X).std < 1e-6)  # there is no noise in which an effect could hide
     assert found.base_values == pytest.approx(2.5)
 
 
@@ -254,7 +256,7 @@ def test_columns_that_are_one_input():
     )
     np.testing.assert_allclose(together.std[:, [0, 2]], alone.std[:, [0, 3]], atol=1e-12)
     # All together are the output less the base's, whose error is known without attributions.
-    whole = attributions(model, X, groups={"all": range(4)})
+    whole = attributions(model, X, groups={"all": range(4)}, uncertainty="posterior")
     away = model._values(X) - model._values(X.mean(axis=0)[None])
     np.testing.assert_allclose(whole.values[:, 0], model.predict(X) - whole.base_values, atol=1e-10)
     np.testing.assert_allclose(whole.std[:, 0], np.sqrt(np.sum(away @ model.sigma_ * away, axis=1)), atol=1e-10)
@@ -262,3 +264,45 @@ def test_columns_that_are_one_input():
         attributions(model, X, groups={"a": [0, 1], "b": [1]})
     with pytest.raises(ValueError, match=r"\[4\]"):
         attributions(model, X, groups={"a": [4]})
+
+
+class TestErrorBars:
+    """The posterior knows nothing of the choice of functions; what it leaves out was measured on rows left out."""
+
+    def test_the_excess_of_error_bars_is_that_of_the_functions(self):
+        X, y = problem(d=4)
+        model = RVR(gamma=0.3).fit(X, y)
+        plain, wide = attributions(model, X, uncertainty="posterior"), attributions(model, X)
+        np.testing.assert_array_equal(plain.values, wide.values)
+        # The same factor everywhere, such that noise and functions together have the calibrated variance.
+        ratio = wide.std / plain.std
+        own = model.predict(X, return_std=True, uncertainty="posterior")[1] ** 2 - model.noise_variance_
+        calibrated = model.predict(X, return_std=True)[1] ** 2
+        assert model.std_scale_ > 1.0
+        np.testing.assert_allclose(ratio, ratio[0, 0], rtol=1e-9)
+        np.testing.assert_allclose(ratio[0, 0] ** 2 * own.mean() + model.noise_variance_, calibrated.mean(), rtol=1e-9)
+
+    def test_columns_that_were_left_out(self):
+        """As far as least squares beside the kept columns determine their weights, with these columns' priors."""
+        rng = np.random.default_rng(2)
+        X = rng.standard_normal((60, 5)) @ rng.standard_normal((5, 5))
+        y = 2.0 * X[:, 0] + rng.standard_normal(60)
+        weights = rng.integers(1, 3, 60).astype(float)
+        model = SparseBayesRegressor().fit(X, y, sample_weight=weights)
+        kept, out = model.relevance_, np.flatnonzero(model.coef_ == 0.0)
+        assert len(out)
+        found = attributions(model, X, uncertainty="calibrated")
+        centred = X - model.X_offset_
+        intercept = np.ones((60, 1)) if len(model.alpha_) > len(kept) else np.zeros((60, 0))
+        for j in out:
+            Phi = np.column_stack([centred[:, kept], intercept, centred[:, j]])
+            precision = Phi.T * weights @ Phi / model.noise_variance_ + np.diag([*model.alpha_, 0.0])
+            error = np.sqrt(np.linalg.inv(precision)[-1, -1])
+            np.testing.assert_allclose(found.std[:, j], np.abs(X[:, j] - X[:, j].mean()) * error, rtol=1e-7)
+        together = attributions(model, X, groups={"all": range(5)})
+        assert np.all(together.std[:, 0] ** 2 >= np.sum(found.std[:, out] ** 2, axis=1) - 1e-12)
+
+    def test_an_unknown_kind(self):
+        X, y = problem(d=4)
+        with pytest.raises(ValueError, match="uncertainty='sure': expected one of 'calibrated', 'posterior'"):
+            attributions(RVR(gamma=0.3).fit(X, y), X, uncertainty="sure")

@@ -278,7 +278,14 @@ class TestNothingIsSilentlyWrong:
             self.ask(to_sql(model("regression", "rbf"), "new"), without=["Stadt 'x'"])
 
     @pytest.mark.parametrize(
-        "cells", [{"rooms": "many"}, {"rooms": "2 1/2"}, {"sold": "31/12/2020"}, {"seen": "2020-01-01 10:00:00+02"}]
+        "cells",
+        [
+            {"rooms": "many"},
+            {"rooms": "2 1/2"},
+            {"sold": "31 Dec 2020"},
+            {"sold": "abcd-ef-gh"},
+            {"seen": "2020-01-01 10:00:00+02"},
+        ],
     )
     def test_a_cell_that_cannot_be_read_gives_null(self, cells):
         assert self.ask(to_sql(model("regression", "rbf"), "new"), **cells) == [(None, None)]
@@ -288,6 +295,45 @@ class TestNothingIsSilentlyWrong:
         for name in ("rooms", "sold", "Stadt 'x'", "garden"):
             answers = {self.ask(sql, **{name: gap})[0] for gap in (None, "", " NA ", "NaN", "null")}
             assert len(answers) == 1
+
+
+class TestDatesAsPeopleWriteThem:
+    """A database that took a CSV file as it was has its dates as texts, in the order in which they were written."""
+
+    @pytest.mark.parametrize(
+        ("write", "cells"),
+        [
+            ("%d.%m.%Y", ["1.2.2021", "01.2.2021", "28.02.2020", "", "3.11.1969"]),
+            ("%m/%d/%Y", ["2/1/2021", "12/31/2020 23:15", "02/9/2020 01:02:03.5", "NA"]),
+            ("%Y/%m/%d", ["2021/2/1", "2020/12/31", "2019/1/09"]),
+            ("%Y-%m", ["2021-02", "1999-12"]),
+        ],
+    )
+    @pytest.mark.parametrize("database", ["sqlite", "postgresql", "duckdb"])
+    def test_the_query_reads_them_as_predict_does(self, write, cells, database, request):
+        days = [DAY_ZERO + datetime.timedelta(days=int(d)) for d in np.random.default_rng(0).integers(16000, 19800, 40)]
+        y = np.array([(day - DAY_ZERO).days for day in days]) / 500 + 0.1 * np.random.default_rng(1).normal(size=40)
+        train = {"when": np.array([day.strftime(write) for day in days], dtype=object), "y": y}
+        fitted = learn(train, "y", Options(kernel="columns", test=0.0)).model
+        rows = [*cells, *train["when"][:5]]
+        expected = np.column_stack(list(fitted.predict({"when": np.array(rows, dtype=object)}).values()))
+        sql = to_sql(fitted, "dated")
+        values = ", ".join(f"('{cell}')" for cell in rows)
+        statements = ["DROP TABLE IF EXISTS dated", 'CREATE TABLE dated ("when" TEXT)']
+        statements.append(f"INSERT INTO dated VALUES {values}")
+        if database == "postgresql":
+            ask = request.getfixturevalue("postgresql")
+            for statement in statements:
+                ask(statement + ";")
+            found = ask(sql + ";")
+        else:
+            module = sqlite3 if database == "sqlite" else pytest.importorskip("duckdb", reason="not installed")
+            connection = module.connect(":memory:")
+            for statement in statements:
+                connection.execute(statement)
+            found = connection.execute(sql).fetchall()
+            connection.close()
+        np.testing.assert_allclose(np.array(found, dtype=float), expected, **TOLERANCE)
 
 
 class TestLoad:
@@ -304,6 +350,14 @@ class TestLoad:
         assert opened.encoder == model("regression", "rbf").encoder
         answer = opened.predict(pandas.DataFrame(new_rows()))
         assert answer["mean"].tolist() == expected("regression", "rbf")["mean"]
+
+    def test_one_line_says_what_it_is(self):
+        assert repr(model("regression", "rbf")).startswith("TableModel('target' from 9 columns, estimator=RVR(")
+        assert len(repr(model("regression", "rbf"))) < 120
+
+    def test_an_array_has_no_columns(self):
+        with pytest.raises(TypeError, match=r"ndarray: expected a data frame, or a mapping.*estimator_"):
+            model("regression", "rbf").predict(np.zeros((2, 9)))
 
     def test_returns_the_estimator_that_was_saved(self):
         est = sparsebayes.RVR().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.5])

@@ -1,9 +1,10 @@
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sparsebayes.tables import Options, TableModel, as_table, learn, read_table, reopen, write_table
+from sparsebayes.tables import Options, TableModel, as_table, learn, learning, read_table, reopen, write_table
 from sparsebayes.tables.encoder import Category, Numeric, learn_encoder
 
 
@@ -115,6 +116,23 @@ class TestLearning:
     def test_classes_are_split_in_proportion(self):
         study = learn({"x": np.arange(100.0), "y": ["rare"] * 10 + ["common"] * 90}, "y", Options(kernel="columns"))
         assert np.sum(study.target.values[study.test] == "rare") == 2
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_numbers_are_spread_alike_over_both_parts(self, seed):
+        """The ten rows that are far from all others, two of which belong in a test part of a fifth."""
+        y = np.concatenate([np.linspace(0.0, 1.0, 90), np.linspace(50.0, 60.0, 10)])
+        order = np.random.default_rng(0).permutation(100)
+        study = learn({"x": np.arange(100.0), "y": y[order]}, "y", Options(kernel="columns", seed=seed))
+        assert np.sum(study.target.values[study.test] > 10.0) == 2
+
+    def test_a_model_from_before_finds_its_test_rows(self, monkeypatch):
+        """They were drawn whatever their targets are."""
+        data = self.data()
+        with monkeypatch.context() as before:
+            before.setattr(learning, "_split", partial(learning._split, spread=False))
+            study = learn(data, "y", Options(kernel="columns"))
+        assert not np.array_equal(study.test, learn(data, "y", Options(kernel="columns")).test)
+        np.testing.assert_array_equal(reopen(study.model, data).test, study.test)
 
     def test_every_row_is_on_one_side(self):
         study = learn(self.data(), "y", Options(test=0.25, seed=3))

@@ -415,7 +415,7 @@ def check_losses(model, Phi, alpha, *likelihood):
 def test_evidence_lost_of_classes_is_that_of_the_model_without():
     data = load_wine()
     wine, labels = StandardScaler().fit_transform(data.data), data.target
-    model = SparseBayesClassifier().fit(wine, labels)
+    model = SparseBayesClassifier(shared_support=False).fit(wine, labels)
     posterior = model._posteriors[0]
     Phi = np.zeros((len(wine), 3, len(posterior.mean)))
     for j, (m, k) in enumerate(zip(posterior.functions, posterior.outputs, strict=True)):

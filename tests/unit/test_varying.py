@@ -9,7 +9,6 @@ import sparsebayes
 from sparsebayes import RVR, SparseBayesRegressor
 from sparsebayes.datasets import make_sinc
 from sparsebayes.design import DenseDesign
-from sparsebayes.export import to_c
 from sparsebayes.inference import Sequential
 from sparsebayes.inference.fit import folds
 from sparsebayes.inference.fit.settings import Settings
@@ -180,8 +179,6 @@ def test_it_travels(fitted, tmp_path):
     np.testing.assert_array_equal(loaded.predict_interval(x), model.predict_interval(x))
     np.testing.assert_array_equal(loaded.predict_noise(x), model.predict_noise(x))
     assert clone(model).get_params() == model.get_params()
-    with pytest.raises(TypeError, match=r"noise varies with the inputs.*sparsebayes\.save"):
-        to_c(model)
     with pytest.raises(ValueError, match="noise varies"):
         check_posterior(model, x, fitted[2])
 

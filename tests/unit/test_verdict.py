@@ -86,6 +86,31 @@ class TestRegression:
         verdict = regression(lambda X: 1.2 * X[:, 0], 1.0)
         assert "A plain linear model is better" in said(verdict, Level.WARNING)
 
+    def test_no_advice_that_was_taken_already(self):
+        X = np.random.default_rng(1).normal(size=(120, 2))
+        y = 2.0 * X[:, 0] + 0.5 * np.random.default_rng(2).normal(size=120)
+        for est, advice in ((SparseBayesRegressor(), False), (RVR("linear"), True)):
+            fitted = Fixed(est.fit(X[40:], y[40:]), lambda X: 1.2 * X[:, 0], 1.0)
+            text = said(judge_case(case_of(fitted, X, y)), Level.WARNING)
+            assert "A plain linear model" in text
+            assert ("--kernel columns" in text) is advice
+
+    def test_a_few_rows_of_another_table_say_little(self):
+        """Without training rows at hand the mean is that of the other test rows, and of one row there is none."""
+        X = np.random.default_rng(1).normal(size=(120, 2))
+        y = 2.0 * X[:, 0] + 0.5 * np.random.default_rng(2).normal(size=120)
+        est = SparseBayesRegressor().fit(X[40:], y[40:])
+        for n in (1, 6, 40):
+            inputs = [Input("a", (0,)), Input("b", (1,))]
+            verdict = judge_case(Case(est, X[:0], y[:0], X[:n], y[:n], inputs, "y", "t"))
+            others = [y[:n].mean() if n == 1 else np.delete(y[:n], k).mean() for k in range(n)]
+            if n > 1:
+                np.testing.assert_allclose(verdict.baselines["the mean"], np.sqrt(np.mean((y[:n] - others) ** 2)))
+            assert verdict.level is (Level.GOOD if n == 40 else Level.WARNING)
+            text = " ".join(finding.text for finding in verdict.findings)
+            assert ("1 test row cannot tell" in text) is (n == 1)
+            assert ("rough" in text) is (n < 10)
+
     def test_no_rows_held_back(self):
         assert "No rows were held back" in said(regression(lambda X: 2.0 * X[:, 0], 0.5, n_test=0), Level.WARNING)
 
@@ -206,6 +231,7 @@ class TestInterrupts:
         assert isinstance(caught.value, KeyboardInterrupt)
         assert not caught.value.study.model.estimator.status_.converged
         assert len(caught.value.study.model.predict(self.data())["mean"]) == 60
+        assert any(note.startswith("interrupted") for note in caught.value.study.notes)
 
     def test_the_command_line_writes_the_model_and_exits_130(self, monkeypatch):
         from contextlib import contextmanager

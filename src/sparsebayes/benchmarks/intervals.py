@@ -24,6 +24,8 @@ from sparsebayes.estimators import RVR
 Array = NDArray[np.float64]
 
 LEVELS = (0.5, 0.8, 0.95)
+# How widths may be learned; by default they are those of the ledger.
+LEARNED = ("evidence", "ard")
 _BOSTON_ROWS = 400
 # Small enough for a minute.
 _QUICK = ("yacht", "laser", "boston")
@@ -76,9 +78,9 @@ def _boston(seed: int) -> Case:
     return Case(learned, y[train], judged, y[test], gamma=1.0 / X.shape[1])
 
 
-def measure(problem: str, seed: int, case: Case) -> list[Row]:
-    """The library's two kinds of error bars on one draw."""
-    model, fitting = timed(lambda: RVR(gamma=case.gamma or "scale").fit(case.X, case.y))
+def measure(problem: str, seed: int, case: Case, gamma: str | None = None) -> list[Row]:
+    """The library's two kinds of error bars on one draw; ``gamma`` says how widths are learned, if they are."""
+    model, fitting = timed(lambda: RVR(gamma=gamma or case.gamma or "scale").fit(case.X, case.y))
     scale, calibrating = timed(lambda: float(model.std_scale_))
     rows = []
     for kind in ("calibrated", "posterior"):
@@ -101,10 +103,16 @@ def _exact_process(problem: str, seed: int, case: Case) -> Row:
 RIVALS: dict[str, Callable[[str, int, Case], Row]] = {"gp": _exact_process}
 
 
-def run(problems: list[Problem], seeds: list[int], rivals: Iterable[str], tell: Callable[[str], None]) -> Iterator[Row]:
+def run(
+    problems: list[Problem],
+    seeds: list[int],
+    rivals: Iterable[str],
+    tell: Callable[[str], None],
+    gamma: str | None = None,
+) -> Iterator[Row]:
     """Rows as they come; what cannot be measured is told and left out."""
     for problem, seed, case in drawn(problems, seeds, tell):
-        yield from measure(problem.name, seed, case)
+        yield from measure(problem.name, seed, case, gamma)
         for rival in rivals:
             try:
                 yield RIVALS[rival](problem.name, seed, case)

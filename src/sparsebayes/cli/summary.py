@@ -95,6 +95,8 @@ def std_scale(est: object) -> float | None:
 def learned(est: Any) -> Rows:
     """What the search found and how it ended, line by line."""
     noise = {"noise (std)": figure(float(np.sqrt(est.noise_variance_)))} if "noise_variance_" in vars(est) else {}
+    if vars(est).get("noise_varies_", False):
+        noise["noise (std)"] += " (root mean square), different from place to place"
     factor = std_scale(est)
     bars = {} if factor is None else {"error bars": f"{factor:.3g} x the posterior's"}
     return {

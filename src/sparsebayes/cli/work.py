@@ -273,6 +273,7 @@ def _print(case: Case, study: Study, facts: dict[str, str], written: dict[str, A
             "facts": facts,
             **({} if case.explanation is None else {"explanation": case.explanation.as_data()}),
             "noise_std": float(np.sqrt(estimator.noise_variance_)) if "noise_variance_" in vars(estimator) else None,
+            "noise_varies": bool(vars(estimator).get("noise_varies_", False)),
             "std_scale": std_scale(estimator),
             "log_evidence": estimator.log_marginal_likelihood_,
             "converged": converged(estimator),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sparsebayes.basis import Functions
 from sparsebayes.design import DenseDesign, Design
 from sparsebayes.estimators.dictionary import Dictionary
-from sparsebayes.inference.fit.folds import FOLDS, Folds
+from sparsebayes.inference.fit.folds import FOLDS, Folds, Known
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.posterior import Calibration, GaussianPosterior, quantiles, shrinkage
 from sparsebayes.threads import one_thread
@@ -52,14 +52,18 @@ class LeftOutRows:
         Functions that may enter, and the row on which each is centred.
     targets : list of ndarray, each of shape (N, T)
         Targets of each problem, in units of their noise.
-    sizes : list of int
-        Functions that each problem has kept.
+    models : list of tuples of ndarray
+        Functions that each problem has kept, with precisions in these units.
     weights : ndarray of shape (N,)
         Sample weights.
     precisions : list of ndarray of shape (N,) or None
         Precisions of the rows in units of the noise of each problem, where they differ.
     cost : float
         What a function costs in the search.
+    tuned : bool
+        Whether parameters of the kernel, several, were learned from these rows.  They are not learned again on parts.
+        That they know the rows left out hides about as much of the errors as the parts' fewer rows add to them, so that
+        parts are larger then, and nothing is taken off for the rows that they lack.
     """
 
     rows: Any
@@ -68,10 +72,11 @@ class LeftOutRows:
     eligible: NDArray[np.bool_]
     centres: Index | None
     targets: list[Array]
-    sizes: list[int]
+    models: list[Known]
     weights: Array
     precisions: list[Array | None]
     cost: float
+    tuned: bool = False
     found: list[Calibration] | None = field(default=None, init=False)
 
     @classmethod
@@ -80,12 +85,14 @@ class LeftOutRows:
         X: Any,
         dictionary: Dictionary,
         posteriors: list[GaussianPosterior],
+        models: list[Known],
         y: Array,
         weights: Array,
         cost: float,
         *,
         shared: bool,
         precisions: list[Array | None],
+        tuned: bool,
     ) -> LeftOutRows | None:
         """Of a fit, together where its targets share their support; None where it cannot be repeated on parts."""
         noise = np.sqrt([posterior.noise_variance for posterior in posteriors])
@@ -105,10 +112,11 @@ class LeftOutRows:
             dictionary.eligible,
             dictionary.centre_rows(),
             [scaled[:, group] for group in groups],
-            [len(posteriors[group[0]].mean) for group in groups],
+            [(models[k][0], models[k][1] * noise[k] ** 2) for k, *_ in groups],
             weights,
             [precisions[group[0]] for group in groups],
             cost,
+            tuned,
         )
 
     def calibrations(self) -> list[Calibration]:
@@ -116,10 +124,10 @@ class LeftOutRows:
         if self.found is None:
             with one_thread():
                 design = self._design()
-                each = zip(self.targets, self.sizes, self.precisions, strict=True)
+                each = zip(self.targets, self.models, self.precisions, strict=True)
                 self.found = [one for problem in each for one in self._calibrate(design, *problem)]
             self.rows = self.functions = self.centres = None
-            self.targets, self.precisions = [], []
+            self.targets, self.models, self.precisions = [], [], []
         return self.found
 
     def _design(self) -> Design:
@@ -129,17 +137,20 @@ class LeftOutRows:
         values = self.functions.evaluate(self.rows)
         return DenseDesign(values if self.bias is None else np.insert(values, self.bias, 1.0, axis=1))
 
-    def _calibrate(self, design: Design, t: Array, size: int, precisions: Array | None) -> list[Calibration]:
+    def _calibrate(self, design: Design, t: Array, model: Known, precisions: Array | None) -> list[Calibration]:
         """Calibrations of targets with one support, in units of their noise."""
         problem = GaussianProblem(
             design, t, self.weights, self.eligible, self.bias, centres=self.centres, inclusion_cost=self.cost
         )
         problem = problem if precisions is None else problem.precise(precisions)
+        size = len(model[0])
         if problem.mean_square == 0.0 or size == 0:  # where nothing was chosen there is no optimism
             return [Calibration()] * problem.n_targets
-        parts = _SMALL_PARTS if problem.n_effective <= _FEW else FOLDS
-        scores, weights = Folds(problem, parts, _ENOUGH, _KICK).standardised(1.0, size)
-        rough, rough_weights = Folds(problem, _HALVES, _ENOUGH_FOR_HALVES, _KICK).standardised(1.0, size)
+        parts = _SMALL_PARTS if problem.n_effective <= _FEW and not self.tuned else FOLDS
+        scores, weights = Folds(problem, parts, _ENOUGH, _KICK, whole=model).standardised(1.0, size)
+        if self.tuned:
+            return [Calibration.of(mine, weights) for mine in scores.T]
+        rough, rough_weights = Folds(problem, _HALVES, _ENOUGH_FOR_HALVES, _KICK, whole=model).standardised(1.0, size)
         found = []
         for mine, before in zip(scores.T, rough.T, strict=True):
             larger, smaller = quantiles(mine, weights), quantiles(before, rough_weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import NDArray
 from sparsebayes.basis import Basis
 from sparsebayes.basis.arrays import Place, is_elsewhere
 from sparsebayes.estimators.dictionary import Dictionary, Kept
-from sparsebayes.estimators.learning import solve_laplace
-from sparsebayes.estimators.task import Task
+from sparsebayes.estimators.learning import Learned, solve_laplace
+from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import ParameterStatus, Result, Sequential
+from sparsebayes.inference.fit.classes import SharedFunctions, run_classes
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
@@ -44,17 +46,34 @@ class ClassificationFit:
     parameters: dict[str, ParameterStatus] | None = None
 
 
+def _shares_functions(task: Task, n_classes: int) -> bool:
+    """Whether a search for functions that several classes share is what these settings ask for."""
+    solver = task.solver
+    plain = isinstance(solver, Sequential) and solver.in_batches and solver.working_sets
+    return n_classes > 2 and plain and task.gamma is None and task.n_restarts == 0 and task.thread is None
+
+
 def fit_classification(
-    task: Task, labels: Index, n_classes: int, dictionary: Dictionary, joint: bool
+    task: Task, labels: Index, n_classes: int, dictionary: Dictionary, *, joint: bool, shared: bool
 ) -> ClassificationFit:
-    """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest."""
-    # The other solvers compute with all functions at once, or with bounds, and do so on the host.
-    there = is_elsewhere(task.X) and isinstance(task.solver, Sequential)
+    """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest.
+
+    Under the softmax classes may share their functions (``shared``).
+    """
+    shared = joint and shared and _shares_functions(task, n_classes)
+    if shared and task.checkpoint is not None:
+        raise ValueError(
+            "checkpoint: a search for functions that several classes share takes little time, and is not kept; use "
+            "checkpoint=None, or shared_support=False"
+        )
+    # The other solvers, and classes that share functions, compute on the host.
+    there = is_elsewhere(task.X) and isinstance(task.solver, Sequential) and not shared
     kind = ArrayProblem if there else LaplaceProblem
     likelihoods = (_likelihoods_there if there else _likelihoods)(task, labels, n_classes, joint)
 
     def rule(eligible: NDArray[np.bool_]) -> SupportRule:
-        return task.rule(np.tile(eligible, likelihoods[0].shape[1]))
+        outputs = likelihoods[0].shape[1]
+        return task.rule(eligible, outputs - 1) if shared else task.rule(np.tile(eligible, outputs))
 
     def make(current: Dictionary) -> list[LaplaceProblem]:
         bias = current.constant() if task.solver.initialisation == "bias" else current.bias
@@ -63,10 +82,24 @@ def fit_classification(
         known = {"stand_in": current.stand_in, "inclusion_cost": cost, "places": current.places}
         return [kind(current.design, one, eligible, bias, **known) for one in likelihoods]
 
-    learned = solve_laplace(task, dictionary, make)
+    learned = _solve_shared(task, dictionary, make) if shared else solve_laplace(task, dictionary, make)
     found = learned.dictionary
     fit = collect(task, found, learned.results, rule(found.eligible))
     return replace(fit, kernel=learned.kernel, parameters=learned.parameters)
+
+
+def _solve_shared(task: Task, dictionary: Dictionary, make: Callable[[Dictionary], list[LaplaceProblem]]) -> Learned:
+    """One set of functions for all classes, unless there is none and each class has functions of its own.
+
+    Functions as wide as the data hide one another, and only the exact moves of that search tell them apart.
+    """
+    result = run_classes(make(dictionary)[0], task.solver, task.settings())
+    if result.status.converged and len(result.active.indices) <= result.active.problem.n_outputs:
+        own = solve_laplace(task, dictionary, make)
+        if own.results[0].certificate.objective > result.certificate.objective:
+            return own
+    warn_unconverged([result.status], noise=False)
+    return Learned(dictionary, [result])
 
 
 def _likelihoods(task: Task, labels: Index, n_classes: int, joint: bool) -> list[Likelihood]:
@@ -94,19 +127,22 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
     kept = dictionary.keep({int(c) for columns, _ in split for c in columns}, task.X.shape[1])
     posteriors, supports, alphas, weights = [], [], [], []
     for result, (columns, outputs) in zip(results, split, strict=True):
-        active, covariance = result.active, _covariance(result.active)
+        active = result.active
+        covariance, support = _judged(active)
         where = np.array([kept.place[int(c)] for c in columns], dtype=np.intp)
         order = np.lexsort((where, outputs))
         n_outputs = active.problem.n_outputs
         posterior = ClassPosterior(
             where[order], outputs[order], n_outputs, active.mean[order], covariance[np.ix_(order, order)]
         )
+        if isinstance(active, SharedFunctions):
+            posterior = _tempered(posterior, active, columns, where)
         alpha = np.full((n_outputs, len(kept.place)), np.inf)
         alpha[posterior.outputs, posterior.functions] = active.alpha[order]
         weight = np.zeros((n_outputs, len(kept.place)))
         weight[posterior.outputs, posterior.functions] = posterior.mean
         posteriors.append(posterior)
-        supports.append(Support.of(active).take(order))
+        supports.append(support.take(order))
         alphas.append(alpha)
         weights.append(weight)
     return ClassificationFit(
@@ -114,6 +150,22 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
     )
 
 
-def _covariance(active: Active) -> Array:
-    """Posterior covariance of the weights in the model: of a bound its own, else that nearest to the posterior."""
-    return active.nearest_covariance() if isinstance(active, LaplaceActive) else active.covariance
+def _judged(active: Active | SharedFunctions) -> tuple[Array, Support]:
+    """Posterior covariance of the weights, and what is known of each of them.
+
+    The covariance is that nearest to the posterior; of a bound its own.
+    """
+    if isinstance(active, SharedFunctions):
+        return active.covariance, active.support
+    covariance = active.nearest_covariance() if isinstance(active, LaplaceActive) else active.covariance
+    return covariance, Support.of(active)
+
+
+def _tempered(posterior: ClassPosterior, active: SharedFunctions, columns: Index, where: Index) -> ClassPosterior:
+    """With the covariance that predicts the training rows best, each left out."""
+    values = np.zeros((len(active.left_out), int(np.max(where, initial=-1)) + 1))
+    values[:, where] = active.problem.design.columns(columns)
+    likelihood = active.problem.likelihood
+    if not isinstance(likelihood, Categorical):
+        raise TypeError("functions are shared by the classes of a softmax")
+    return posterior.tempered(values, active.left_out, likelihood.targets, likelihood.weights)

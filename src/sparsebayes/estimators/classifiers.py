@@ -36,6 +36,7 @@ class _Classifier(ClassifierMixin, Inputs):
     """What the classifiers share; they differ in where their functions come from."""
 
     multi_class: str
+    shared_support: bool
     class_weight: dict[Any, float] | str | None
 
     @interrupts_afterwards
@@ -74,7 +75,10 @@ class _Classifier(ClassifierMixin, Inputs):
             check_classification_targets(self.classes_)
         with one_thread(), self._watch() as progress:
             task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class, progress)
-            fit = fit_classification(task, labels, len(self.classes_), dictionary, self.multi_class == "softmax")
+            joint = self.multi_class == "softmax"
+            fit = fit_classification(
+                task, labels, len(self.classes_), dictionary, joint=joint, shared=self.shared_support
+            )
         self._store(fit)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         self._store_kernel(fit.kernel, fit.parameters)
@@ -88,6 +92,12 @@ class _Classifier(ClassifierMixin, Inputs):
             cluster, task, dictionary = self._gather(X, y, progress, numeric=False)
             self.classes_ = cluster_fits.find_classes(cluster)
             joint = self.multi_class == "softmax"
+            if joint and self.shared_support and len(self.classes_) > 2:
+                raise ValueError(
+                    f"shared_support=True with {len(self.classes_)} classes goes over all rows for every function, and "
+                    "rows of Dask collections do not travel; use shared_support=False, multi_class='ovr', or pass "
+                    "NumPy arrays"
+                )
             fit = cluster_fits.fit_classification(cluster, task, dictionary, self.classes_, joint)
         self._store(fit)
         self._store_relevance(dictionary, fit.kept.relevance, np.arange(cluster.n_rows))
@@ -191,7 +201,7 @@ def _encode(y: NDArray[Any], weights: Array) -> tuple[NDArray[Any], NDArray[np.i
     present = np.flatnonzero(np.bincount(labels[weights > 0], minlength=len(classes)))
     if len(present) < 2:
         raise ValueError(
-            f"y has one class only ({classes[present[0]]!r} on the rows of positive weight): "
+            f"y has one class only ({classes[present].tolist()[0]!r} on the rows of positive weight): "
             "a classifier needs at least 2 classes"
         )
     renumber = np.full(len(classes), -1, dtype=np.intp)
@@ -242,6 +252,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         solver: str | Solver = "sequential",
         support: str = "evidence",
         multi_class: str = "softmax",
+        shared_support: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
@@ -259,6 +270,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         self.solver = solver
         self.support = support
         self.multi_class = multi_class
+        self.shared_support = shared_support
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
@@ -304,6 +316,7 @@ class RVC(KernelInputs, _Classifier):
         solver: str | Solver = "sequential",
         support: str = "evidence",
         multi_class: str = "softmax",
+        shared_support: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
@@ -324,6 +337,7 @@ class RVC(KernelInputs, _Classifier):
         self.solver = solver
         self.support = support
         self.multi_class = multi_class
+        self.shared_support = shared_support
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter

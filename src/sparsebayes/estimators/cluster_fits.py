@@ -163,7 +163,7 @@ def find_classes(cluster: Cluster) -> NDArray[Any]:
     """The classes, at least two."""
     classes = cluster.merge(classes_of, all_classes)
     if len(classes) < 2:
-        raise ValueError(f"y has one class only ({classes[0]!r}): a classifier needs at least 2 classes")
+        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}): a classifier needs at least 2 classes")
     return classes
 
 

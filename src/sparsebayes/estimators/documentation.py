@@ -39,14 +39,18 @@ SETTINGS = """
     noise_variance : float, optional
         A number fixes the noise variance; None learns it (regression).
     shared_support : bool
-        With several targets: one set of functions, with common precisions in units of each target's standard
-        deviation, instead of independent models (regression).
+        One set of functions, each with one precision, for all targets in units of their standard deviations
+        (regression; False by default: independent models), or for all of more than two classes under the softmax
+        (classification; True by default).  Classes have functions of their own with False, and also while widths are
+        learned, with restarts, with solvers other than the sequential one in batches, and where no
+        function of all classes is found.
     multi_class : {"softmax", "ovr"}
         With more than two classes: one joint model, or one against the rest for each (classification).
     class_weight : dict or "balanced", optional
         Weights of the classes, as in scikit-learn (classification).
     tol : float
-        Converged means that no single move would raise the objective by more than this, in nats.
+        Converged means that no single move would raise the objective by more than this, in nats (by more than .1 where
+        several classes share functions: their evidence is not known to less).
     max_iter : int
         Largest number of moves in one start.
     compression : {"auto", False}
@@ -136,7 +140,6 @@ _REGRESSION = (
     "noise_variance_",
     "noise_varies_",
     "std_scale_",
-    "shared_support",
 )
 _CLASSIFICATION = ("multi_class", "class_weight", "classes_")
 

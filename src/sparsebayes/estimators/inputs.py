@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -286,8 +287,14 @@ class Inputs(Described, Explained, Portable, ABC):
     def _output_labels(self) -> list[list[Any]]:
         """Target or class of every weight of every posterior."""
 
-    def support_report(self) -> SupportReport:
+    def support_report(self, inclusion: bool = False) -> SupportReport:
         """What can be said of each kept function: evidence lost without it, signal-to-noise ratio, sign probability.
+
+        Parameters
+        ----------
+        inclusion : bool, default=False
+            Also the probability that it carries an effect (``inclusion_``), which takes about as long as the fit where
+            it is asked for the first time, and needs the data of the fit.
 
         Returns
         -------
@@ -296,7 +303,19 @@ class Inputs(Described, Explained, Portable, ABC):
         """
         check_is_fitted(self)
         names = name_functions(self.relevance_, self.relevance_functions_)
-        return make_report(self._output_labels(), self._posteriors, self._supports, names, self._rule)
+        report = make_report(self._output_labels(), self._posteriors, self._supports, names, self._rule)
+        return replace(report, inclusion=self._inclusion_of_kept(report.output)) if inclusion else report
+
+    def _inclusion_of_kept(self, labels: tuple[Any, ...]) -> Array:
+        """Inclusion probability of every kept function of every output; NaN for intercepts, which are no candidates."""
+        known = np.atleast_2d(self.inclusion_)
+        of_output = list(getattr(self, "classes_", range(len(known)))) if len(known) > 1 else []
+        places = np.concatenate([posterior.functions for posterior in self._posteriors])
+        found = np.full(len(places), np.nan)
+        for row, (place, label) in enumerate(zip(places, labels, strict=True)):
+            if place < len(self.relevance_):
+                found[row] = known[of_output.index(label) if of_output else 0, self.relevance_[place]]
+        return found
 
     def _centres(self, n_kept: int) -> Array:
         """Centres of the kept functions without the intercept, NaN for a function that has none."""

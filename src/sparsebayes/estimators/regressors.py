@@ -148,11 +148,13 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             task.X,
             fit.dictionary,
             self._gaussian(),
+            [_kept(fit, target) for target in fit.targets],
             y,
             task.weights,
             fit.rule.cost,
             shared=self.shared_support,
             precisions=[target.precisions for target in fit.targets],
+            tuned=len(fit.parameters or ()) > 1,
         )
 
     def _store_outliers(self, fit: RegressionFit, rows: NDArray[np.intp], n_rows: int) -> None:
@@ -196,6 +198,11 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             functions = [self.relevance_functions_[m] for m in mine]
             terms += summarise(k, functions, posterior.mean, posterior.covariance, alpha[k, mine], lost)
         return terms
+
+
+def _kept(fit: RegressionFit, target: TargetFit) -> tuple[NDArray[np.intp], Array]:
+    """Functions of a target by their places in the dictionary, with their precisions."""
+    return fit.kept.columns[target.posterior.functions], target.alpha
 
 
 def _relative_precisions(target: TargetFit, n_rows: int) -> Array:

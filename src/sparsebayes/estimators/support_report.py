@@ -9,10 +9,21 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from sparsebayes.frames import data_frame
 from sparsebayes.inference.objective.support import Support, SupportRule
 from sparsebayes.typing import Array
 
-COLUMNS = ("output", "function", "weight", "std", "evidence_lost", "signal_to_noise", "sign_probability")
+# Columns of the table, and what they are called where it is printed.
+_TITLES = {
+    "output": "output",
+    "function": "function",
+    "weight": "weight",
+    "std": "std",
+    "evidence_lost": "evidence lost",
+    "signal_to_noise": "q2/s",
+    "sign_probability": "P(sign)",
+    "inclusion": "P(effect)",
+}
 _DIGITS = 6
 
 
@@ -39,6 +50,9 @@ class SupportReport:
     expected_false : float
         Expected number of irrelevant functions above the threshold, if all candidates were irrelevant, at one given
         model with the true noise.  A search sees many models, and a learned noise comes out low: it can keep more.
+    inclusion : ndarray, optional
+        Probability that the function carries an effect, with all others that could carry it in its place; NaN for the
+        intercept.
     """
 
     output: tuple[Any, ...]
@@ -50,24 +64,26 @@ class SupportReport:
     sign_probability: Array
     threshold: float
     expected_false: float
+    inclusion: Array | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of the table."""
+        return [name for name in _TITLES if getattr(self, name) is not None]
 
     def __len__(self) -> int:
         return len(self.function)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Rows of the table."""
-        return zip(*(getattr(self, name) for name in COLUMNS), strict=True)
+        return zip(*(getattr(self, name) for name in self.columns), strict=True)
 
     def to_frame(self) -> Any:
         """The table as a pandas DataFrame."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError('a DataFrame needs pandas: pip install "sparsebayes[files]"') from error
-        return pandas.DataFrame({name: list(getattr(self, name)) for name in COLUMNS})
+        return data_frame({name: list(getattr(self, name)) for name in self.columns})
 
     def __str__(self) -> str:
-        titles = ("output", "function", "weight", "std", "evidence lost", "q2/s", "P(sign)")
+        titles = [_TITLES[name] for name in self.columns]
         cells = [[str(a), b, *(f"{v:.{_DIGITS - 2}g}" for v in rest)] for a, b, *rest in self.rows()]
         widths = [max(len(title), *(len(row[k]) for row in cells), 0) for k, title in enumerate(titles)]
         lines = [_line(titles, widths), *(_line(row, widths) for row in cells)]

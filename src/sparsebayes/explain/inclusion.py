@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
 from sparsebayes.design import Design, as_design
+from sparsebayes.frames import data_frame
 from sparsebayes.threads import one_thread
 from sparsebayes.typing import Array
 
@@ -99,7 +100,7 @@ class CredibleSets:
             for member, name, probability in zip(one.members, one.names, one.probabilities, strict=True)
         ]
         columns = ["set", "output", "candidate", "name", "probability", "set_probability", "purity", "evidence"]
-        return _pandas().DataFrame(rows, columns=columns)
+        return data_frame(rows, columns=columns)
 
     def __str__(self) -> str:
         if not self.sets:
@@ -195,7 +196,7 @@ class Inclusion:
         """One row for each candidate (and target or class), as a pandas DataFrame."""
         inclusion, mean, std = (np.atleast_2d(part) for part in (self.inclusion, self.mean, self.std))
         k, m = inclusion.shape
-        return _pandas().DataFrame(
+        return data_frame(
             {
                 "output": np.repeat(np.arange(k), m),
                 "candidate": np.tile(np.arange(m), k),
@@ -422,14 +423,6 @@ def _status(noises: list[float], before: list[float]) -> str:
         f"The effects leave {worst:.2g} times the noise variance of the model: its functions overlap so much that they "
         "cannot be told apart one by one, and the probabilities are those of the coarser description."
     )
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError('a DataFrame needs pandas: pip install "sparsebayes[files]"') from None
-    return pandas
 
 
 __all__ = ["Candidates", "CredibleSet", "CredibleSets", "Inclusion", "inclusion", "single_effects"]

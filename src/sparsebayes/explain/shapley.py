@@ -20,13 +20,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.estimators import MODELS
+from sparsebayes.frames import data_frame
 from sparsebayes.posterior import ClassPosterior
 from sparsebayes.threads import one_thread
 
 from .products import Terms, terms_of
 from .quadrature import product_values
+from .widening import check_uncertainty, factors, left_out, values_of
 
 Array = NDArray[np.float64]
+# Functions, posterior mean and covariance of the weights, and offset of an output.
+_Output = tuple[Any, Array, Array, float]
 
 VALUES = ("baseline", "interventional")
 # Rows of X that stand for the data where no background is given, and numbers held at once.
@@ -41,7 +45,7 @@ class Attributions:
     Attributes
     ----------
     values, std : ndarray of shape (n, d) or (n, d, K)
-        Posterior mean and standard deviation of each attribution; for several targets or classes one for each of the K
+        Mean and standard deviation of each attribution; for several targets or classes one for each of the K
         outputs.
     base_values, base_std : float or ndarray of shape (K,)
         Output without any input known: its mean over the background.  ``base_values + values.sum(axis=1)`` is the
@@ -80,12 +84,7 @@ class Attributions:
 
     def to_frame(self, output: int = 0) -> Any:
         """Attributions of one output as a pandas DataFrame, one column for each input."""
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError('a DataFrame needs pandas: pip install "sparsebayes[files]"') from None
-        values = self.values if self.values.ndim == 2 else self.values[:, :, output]
-        return pandas.DataFrame(values, columns=self.feature_names)
+        return data_frame(self.values if self.values.ndim == 2 else self.values[:, :, output], self.feature_names)
 
 
 def shapley(
@@ -96,6 +95,7 @@ def shapley(
     value: str = "baseline",
     as_array: bool = False,
     return_std: bool = False,
+    uncertainty: str = "calibrated",
 ) -> Any:
     r"""Exact Shapley values of a fitted model.
 
@@ -121,11 +121,16 @@ def shapley(
         Return arrays also where shap is installed.
     return_std : bool, default=False
         Of arrays: also return the standard deviations.
+    uncertainty : {"calibrated", "posterior"}
+        Where the standard deviations come from: the posterior of the weights, widened by as much as searches on parts
+        of the rows say that it leaves out, and for columns that the model does without, how well the data determine
+        their weights (see :mod:`sparsebayes.explain.widening`; regressions); or the posterior alone.  The first may
+        have to make these searches, as ``predict(..., return_std=True)`` has.
 
     Returns
     -------
     shap.Explanation, ndarray, or a tuple (values, std)
-        An explanation where shap is installed (the posterior's standard deviations are its ``error_std``), else the
+        An explanation where shap is installed (the standard deviations are its ``error_std``), else the
         values, of shape (n, d), or (n, d, K) for K outputs.
 
     Notes
@@ -145,7 +150,7 @@ def shapley(
     >>> bool(np.allclose(values.sum(axis=1), model.predict(X) - model.predict(X.mean(axis=0)[None])))
     True
     """
-    found = attributions(model, X, background, value=value)
+    found = attributions(model, X, background, value=value, uncertainty=uncertainty)
     if not as_array and not return_std:
         try:
             return found.to_explanation()
@@ -161,12 +166,13 @@ def attributions(
     *,
     value: str = "baseline",
     groups: Mapping[str, Sequence[int]] | None = None,
+    uncertainty: str = "calibrated",
 ) -> Attributions:
     """Exact Shapley values with all that is known of them.
 
     Parameters
     ----------
-    model, X, background, value
+    model, X, background, value, uncertainty
         As in :func:`shapley`.
     groups : mapping of str to sequence of int, optional
         Columns of X that are one input, such as the indicators of a category: the attributions of a group are the sums
@@ -174,47 +180,80 @@ def attributions(
     """
     if value not in VALUES:
         raise ValueError(f"value={value!r}: expected one of {', '.join(map(repr, VALUES))}")
+    check_uncertainty(uncertainty)
     est, X, background, names = _unpack(model, X, background)
     X = _rows(est, X, "X")
     reference = _references(est, X, background, value)
-    rows, shift = X, vars(est).get("X_offset_")
-    if shift is not None:  # columns that are functions are so less their means
-        X, reference = X - shift, reference - shift
-    terms = [] if est._functions is None else terms_of(est._functions)
-    n_functions = 0 if est._functions is None else len(est._functions)
+    asked = _Asked.of(est, X, reference, groups)
     outputs = list(_outputs(est))
-    n, d = X.shape
-    together = None if groups is None else _indicators(groups, d)
-    inputs = d if together is None else len(together)
-    values, std = np.empty((n, inputs, len(outputs))), np.empty((n, inputs, len(outputs)))
-    step = max(1, _NUMBERS // max(1, d * max(1, n_functions)))
-    with one_thread():
-        at_reference = [t.evaluate(reference) for t in terms]
-        for start in range(0, n, step):
-            part = slice(start, start + step)
-            by_function = _by_function(terms, X[part], at_reference, n_functions)
-            if together is not None:
-                by_function = np.einsum("gd,ndf->ngf", together, by_function)
-            for k, (functions, mean, covariance, _) in enumerate(outputs):
-                mine = by_function[:, :, functions]
-                values[part, :, k] = mine @ mean
-                squares = np.einsum("njf,njf->nj", mine @ covariance, mine)
-                std[part, :, k] = np.sqrt(np.maximum(squares, 0.0))
-    base = np.zeros((1, 0)) if est._functions is None else est._functions.evaluate(reference).mean(axis=0)
-    base = base.reshape(-1)
-    base_values = np.array([base[functions] @ mean + offset for functions, mean, _, offset in outputs])
-    base_std = np.sqrt([max(float(base[f] @ covariance @ base[f]), 0.0) for f, _, covariance, _ in outputs])
+    values, std = asked.values(outputs)
+    if uncertainty == "calibrated" and not is_classifier(est):
+        further = asked.together @ np.square((X - reference.mean(axis=0))[:, :, None] * left_out(est))
+        widened = factors(est, values_of(asked.functions, asked.X)) * std
+        std = np.sqrt(np.square(widened) + further)
+    base_values, base_std = asked.base(outputs)
     single = len(outputs) == 1 and getattr(est, "_single", True)
     return Attributions(
         values=values[:, :, 0] if single else values,
         std=std[:, :, 0] if single else std,
         base_values=float(base_values[0]) if single else base_values,
         base_std=float(base_std[0]) if single else base_std,
-        data=rows,
+        data=X,
         feature_names=names if groups is None else list(groups),
         output_names=[] if single else _output_names(est, len(outputs)),
         value=value,
     )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Rows and references as the functions of a model take them, and which columns are one input."""
+
+    functions: Any
+    X: Array
+    reference: Array
+    together: Array
+
+    @classmethod
+    def of(cls, est: Any, X: Array, reference: Array, groups: Mapping[str, Sequence[int]] | None) -> _Asked:
+        together = np.eye(X.shape[1]) if groups is None else _indicators(groups, X.shape[1])
+        shift = vars(est).get("X_offset_")
+        if shift is None:
+            return cls(est._functions, X, reference, together)
+        return cls(est._functions, X - shift, reference - shift, together)  # columns are functions less their means
+
+    def values(self, outputs: list[_Output]) -> tuple[Array, Array]:
+        """Attributions of every output and their standard deviations, (n, inputs, K)."""
+        n, d = self.X.shape
+        values, std = (np.zeros((n, len(self.together), len(outputs))) for _ in range(2))
+        if self.functions is None:
+            return values, std
+        terms, count = terms_of(self.functions), len(self.functions)
+        step = max(1, _NUMBERS // max(1, d * count))
+        with one_thread():
+            at_reference = [t.evaluate(self.reference) for t in terms]
+            for start in range(0, n, step):
+                part = slice(start, start + step)
+                by_column = _by_function(terms, self.X[part], at_reference, count)
+                by_function = by_column if self._apart else np.einsum("gd,ndf->ngf", self.together, by_column)
+                for k, (functions, mean, covariance, _) in enumerate(outputs):
+                    mine = by_function[:, :, functions]
+                    values[part, :, k] = mine @ mean
+                    squares = np.einsum("njf,njf->nj", mine @ covariance, mine)
+                    std[part, :, k] = np.sqrt(np.maximum(squares, 0.0))
+        return values, std
+
+    @property
+    def _apart(self) -> bool:
+        """Whether every column is an input of its own."""
+        return self.together.shape == (self.X.shape[1],) * 2 and bool(np.all(np.diag(self.together) == 1.0))
+
+    def base(self, outputs: list[_Output]) -> tuple[Array, Array]:
+        """Every output without any input known, and its standard deviation."""
+        values = values_of(self.functions, self.reference).mean(axis=0)
+        mean = [values[functions] @ weights + offset for functions, weights, _, offset in outputs]
+        variance = [max(float(values[f] @ covariance @ values[f]), 0.0) for f, _, covariance, _ in outputs]
+        return np.array(mean), np.sqrt(variance)
 
 
 def _indicators(groups: Mapping[str, Sequence[int]], d: int) -> Array:
@@ -250,7 +289,7 @@ def _by_function(terms: list[Terms], X: Array, references: list[Array], n_functi
     return found
 
 
-def _outputs(est: Any) -> Iterator[tuple[Any, Array, Array, float]]:
+def _outputs(est: Any) -> Iterator[_Output]:
     """Functions, posterior mean and covariance of the weights, and offset of every output."""
     for posterior in est._posteriors:
         if isinstance(posterior, ClassPosterior):

@@ -17,25 +17,13 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from sklearn import preprocessing
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PolynomialFeatures,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    StandardScaler,
-)
 
 from sparsebayes import inference
 from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specifications
@@ -84,19 +72,19 @@ TRANSFORMERS: dict[str, type[BaseEstimator]] = {
     for cls in (
         Pipeline,
         ColumnTransformer,
-        FunctionTransformer,
-        MaxAbsScaler,
-        MinMaxScaler,
-        Normalizer,
-        OneHotEncoder,
-        OrdinalEncoder,
+        preprocessing.FunctionTransformer,
+        preprocessing.MaxAbsScaler,
+        preprocessing.MinMaxScaler,
+        preprocessing.Normalizer,
+        preprocessing.OneHotEncoder,
+        preprocessing.OrdinalEncoder,
         PCA,
-        PolynomialFeatures,
-        PowerTransformer,
-        QuantileTransformer,
-        RobustScaler,
+        preprocessing.PolynomialFeatures,
+        preprocessing.PowerTransformer,
+        preprocessing.QuantileTransformer,
+        preprocessing.RobustScaler,
         SimpleImputer,
-        StandardScaler,
+        preprocessing.StandardScaler,
         VarianceThreshold,
     )
 }

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # What cells say where a value is missing, in lower case; a cell is stripped of spaces first.
-MISSING = ("", "na", "n/a", "nan", "nat", "null", "none", "<na>", "?")
+MISSING = ("", "na", "n/a", "n.a.", "#n/a", "nan", "nat", "null", "none", "<na>", "?")
 # What a column of truth values may say, in lower case, beside the two words that make it one.
 TRUE, FALSE = ("true", "t", "1", "1.0"), ("false", "f", "0", "0.0")
 # The cycles that dates follow, in days.

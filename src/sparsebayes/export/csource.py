@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes._version import __version__
+from sparsebayes.posterior.varying import LARGEST_LOG
 
 from .columns import CYCLES, FALSE, MISSING, TRUE, Category, Column, Date
 from .formulas import Block, Node
@@ -98,7 +99,9 @@ class _Source:
 
     def text(self) -> str:
         """The whole file; functions come first, since writing them finds the tables and helpers they need."""
-        body = [self._functions(), self._variance(), self._predict()]
+        body = [self._functions(), self._variance()]
+        noise = self.plan.log_noise
+        body += [*([] if noise is None else [self._noise(*noise)]), self._predict()]
         if self.plan.columns is not None:
             body = [*self._encoding(), *body]
         helpers = [_HELPERS[helper].format(name=self.name) for helper in _HELPERS if helper in self.helpers]
@@ -304,6 +307,18 @@ class _Source:
     return variance > 0.0 ? variance : 0.0;
 }}"""
 
+    def _noise(self, weights: NDArray[np.float64], offsets: NDArray[np.float64]) -> str:
+        """The variance of the noise where it varies, as in posterior/varying.py."""
+        name, upper, table = self.name, self.name.upper(), self.table(weights)
+        return f"""static double {name}_noise(const double *phi, int k)
+{{
+    double exponent = {self.table(offsets)}[k] + 0.5 * {name}_variance(phi, {upper}_OUTPUTS + k);
+    for (int m = 0; m < {upper}_FUNCTIONS; ++m) {{
+        exponent += {table}[k][m] * phi[m];
+    }}
+    return exp(fmax(fmin(exponent, {LARGEST_LOG!r}), -{LARGEST_LOG!r}));
+}}"""
+
     def _predict(self) -> str:
         plan, name, upper = self.plan, self.name, self.name.upper()
         weights, offsets = self.table(plan.weights), self.table(plan.offsets)
@@ -324,11 +339,11 @@ class _Source:
             "        }",
         ]
         if gaussian:
-            noise = self.table(plan.noise)
+            noise = f"{self.table(plan.noise)}[k]" if plan.log_noise is None else f"{name}_noise(phi, k)"
             tail = [
                 f"        {into} = sum;",
                 "        if (std) {",
-                f"            std[k] = sqrt({noise}[k] + {name}_variance(phi, k));",
+                f"            std[k] = sqrt({noise} + {name}_variance(phi, k));",
                 "        }",
                 "    }",
                 "}",

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes._version import __version__
+from sparsebayes.posterior.varying import LARGEST_LOG
 
 from .columns import CYCLES, FALSE, MISSING, TRUE, Category, Column, Date
 from .formulas import Node
@@ -88,7 +89,10 @@ def to_onnx(est: Any, *, dtype: str = "float64") -> Any:
     parts = [_Block(graph, inputs).values(block.expression) for block in plan.blocks]
     values = graph.node("Concat", *parts, axis=1)
     means, variances = _outputs(graph, plan, values)
-    named = (_gaussian if plan.head is Head.GAUSSIAN else _classes)(graph, plan, means, variances, outside)
+    if plan.head is Head.GAUSSIAN:
+        named = _gaussian(graph, plan, means, _with_noise(graph, plan, values, variances), outside)
+    else:
+        named = _classes(graph, plan, means, variances, outside)
     return _finish(graph, plan, named, outside)
 
 
@@ -239,8 +243,21 @@ def _outputs(graph: _Graph, plan: Plan, values: str) -> tuple[str, str]:
     return means, graph.node("Max", graph.node("Concat", *forms, axis=1), graph.constant(0.0))
 
 
-def _gaussian(graph: _Graph, plan: Plan, means: str, variances: str, outside: int) -> list[Any]:
-    std = graph.node("Sqrt", graph.node("Add", variances, graph.constant(plan.noise)))
+def _with_noise(graph: _Graph, plan: Plan, values: str, variances: str) -> str:
+    """Squares of the standard deviations, (n, K)."""
+    if plan.log_noise is None:
+        return graph.node("Add", variances, graph.constant(plan.noise))
+    weights, offsets = plan.log_noise
+    place = np.arange(plan.n_outputs, dtype=np.int64)
+    own, forms = (graph.node("Gather", variances, graph.constant(at), axis=1) for at in (place, plan.n_outputs + place))
+    linear = graph.node("Add", graph.node("MatMul", values, graph.constant(weights.T)), graph.constant(offsets))
+    exponent = graph.node("Add", linear, graph.node("Mul", forms, graph.constant(0.5)))
+    held = graph.node("Max", graph.node("Min", exponent, graph.constant(LARGEST_LOG)), graph.constant(-LARGEST_LOG))
+    return graph.node("Add", own, graph.node("Exp", held))
+
+
+def _gaussian(graph: _Graph, plan: Plan, means: str, squares: str, outside: int) -> list[Any]:
+    std = graph.node("Sqrt", squares)
     shape = ["n"] if plan.single else ["n", plan.n_outputs]
     named = []
     for name, value in (("mean", means), ("std", std)):

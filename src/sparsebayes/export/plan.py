@@ -55,10 +55,11 @@ class Plan:
         Of the outputs.
     covariances : ndarray of shape (P, F, F)
         Symmetric matrices whose quadratic forms are the variances of the outputs; under a softmax, of the differences
-        of every two outputs, in the order of :func:`pair_table`.
+        of every two outputs, in the order of :func:`pair_table`.  Where the noise varies, those of its logarithms
+        follow.
     noise : ndarray of shape (K,)
-        What the noise adds to the squares of the standard deviations; zero in classification.  Both are multiplied by
-        the square of ``std_scale_``, so that the standard deviations are those of ``predict``.
+        What the noise adds to the squares of the standard deviations; zero in classification, and where it varies.
+        Both are multiplied by the square of ``std_scale_``, so that the standard deviations are those of ``predict``.
     head : Head
         What the outputs mean.
     classes : ndarray or None
@@ -67,6 +68,9 @@ class Plan:
         Whether the targets were one vector.
     columns : tuple of Column or None
         Columns of a table that the inputs are made from; None where the inputs are numbers as they come.
+    log_noise : tuple of ndarray of shape (K, F), (K,), or None
+        Where the noise varies, weights u_k and offsets o_k of its logarithm: it adds exp(u_kᵀφ + o_k + ½ v_{K+k}) to
+        the square of a standard deviation, as :mod:`sparsebayes.posterior.varying` does.
     """
 
     names: list[str]
@@ -81,6 +85,7 @@ class Plan:
     classes: NDArray[Any] | None
     single: bool
     columns: tuple[Column, ...] | None = None
+    log_noise: tuple[Array, Array] | None = None
 
     @property
     def n_functions(self) -> int:
@@ -185,8 +190,7 @@ def _plan(est: Any) -> Plan:
     functions = Bias().bind(np.zeros((1, d))) if functions is None else functions
     outputs = (_class_outputs if is_classifier(est) else _gaussian_outputs)(posteriors, len(functions))
     if isinstance(est, ErrorBars):
-        squares = np.atleast_1d(est.std_scale_) ** 2
-        outputs |= {"covariances": squares[:, None, None] * outputs["covariances"], "noise": squares * outputs["noise"]}
+        outputs = _widened(outputs, np.atleast_1d(est.std_scale_) ** 2)
     return Plan(
         names=_names(est, d),
         centre=_centre(est),
@@ -228,21 +232,45 @@ def _spread(matrix: Array, functions: NDArray[np.intp], n_functions: int) -> Arr
 
 def _gaussian_outputs(posteriors: list[Any], n_functions: int) -> dict[str, Any]:
     _check_posteriors(posteriors, GaussianPosterior)
-    if any(posterior.varying is not None for posterior in posteriors):
-        raise TypeError(
-            "cannot export a model whose noise varies with the inputs (noise_varies_): its standard deviation is none "
-            "that the formats hold; save it with sparsebayes.save, or fit with noise='constant'"
-        )
     weights = np.zeros((len(posteriors), n_functions))
     for k, posterior in enumerate(posteriors):
         weights[k, posterior.functions] = posterior.mean
-    return {
+    outputs = {
         "weights": weights,
         "offsets": np.array([p.offset for p in posteriors]),
         "covariances": np.array([_spread(p.covariance, p.functions, n_functions) for p in posteriors]),
-        "noise": np.array([p.noise_square(np.zeros((1, n_functions))) for p in posteriors]),
         "head": Head.GAUSSIAN,
     }
+    if any(posterior.varying is not None for posterior in posteriors):
+        return outputs | _varying(posteriors, outputs["covariances"])
+    return outputs | {"noise": np.array([p.noise_square(np.zeros((1, n_functions))) for p in posteriors])}
+
+
+def _varying(posteriors: list[GaussianPosterior], covariances: Array) -> dict[str, Any]:
+    """The logarithm of the noise of every target, constant where it does not vary."""
+    n_targets, n_functions = len(posteriors), covariances.shape[-1]
+    weights, forms = np.zeros((n_targets, n_functions)), np.zeros_like(covariances)
+    offsets = np.log([posterior.noise_variance for posterior in posteriors])
+    for k, noise in enumerate(posterior.varying for posterior in posteriors):
+        if noise is not None:
+            weights[k, noise.functions], offsets[k] = noise.mean, noise.offset
+            forms[k] = _spread(noise.covariance, noise.functions, n_functions)
+    return {
+        "covariances": np.concatenate([covariances, forms]),
+        "noise": np.zeros(n_targets),
+        "log_noise": (weights, offsets),
+    }
+
+
+def _widened(outputs: dict[str, Any], squares: Array) -> dict[str, Any]:
+    """Squares of standard deviations times a factor for each target."""
+    covariances = outputs["covariances"].copy()
+    covariances[: len(squares)] *= squares[:, None, None]  # those of log noise, which follow, are no variances
+    widened = outputs | {"covariances": covariances, "noise": squares * outputs["noise"]}
+    if "log_noise" in outputs:
+        weights, offsets = outputs["log_noise"]
+        widened["log_noise"] = weights, offsets + np.log(squares)
+    return widened
 
 
 def _class_outputs(posteriors: list[Any], n_functions: int) -> dict[str, Any]:

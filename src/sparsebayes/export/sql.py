@@ -10,9 +10,12 @@ query itself, by expressions that SQLite, PostgreSQL and DuckDB share.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
+
+from sparsebayes.posterior.varying import LARGEST_LOG
 
 from .columns import CYCLES, FALSE, MISSING, TRUE, Category, Column, Date
 from .formulas import Node
@@ -58,7 +61,8 @@ def to_sql(
         several targets; a classification ``label`` and a column ``p_LABEL`` for each class, as ``predict_proba``.  A
         row in which an input that the model uses is NULL gives NULL; a model of tables fills gaps in, as its
         ``predict`` does, and gives NULL only where a cell cannot be read, such as letters in the place of a number.
-        Dates are columns of dates or timestamps without a zone, or texts that start with ``YYYY-MM-DD``.
+        Dates are columns of dates or timestamps without a zone, or texts such as ``2024-03-31``, ``2024-03`` and
+        ``31.03.2024`` (the order of day and month is that of the training rows); months in words give NULL.
 
     Raises
     ------
@@ -123,17 +127,19 @@ class _Query:
         """The steps from the table to the inputs; only what is used is read."""
         if self.plan.columns is None:
             return [("inputs", [*kept, *(f"{self._input(j)} AS x{j}" for j in sorted(self.used))] or ["0 AS k"])]
-        cells, days, inputs, first = list(kept), [], [], 0
+        cells, dates, days, inputs, first = list(kept), [], [], [], 0
         for i, column in enumerate(self.plan.columns):
             places = range(first, first + len(column.features))
             first += len(places)
             used = [j for j in places if j in self.used]
             if used:
                 cells.append(f"{_cell(column, self.columns[i])} AS r{i}")
-                days += [f"{_days(f'r{i}', column)} AS d{i}"] if isinstance(column, Date) else []
+                if isinstance(column, Date):
+                    dates.append(f"{_iso(f'r{i}', column)} AS t{i}")
+                    days.append(f"{_days(f't{i}', column)} AS d{i}")
                 features = _features(column, f"d{i}" if isinstance(column, Date) else f"r{i}")
                 inputs += [f"{self._standardised(features[j - places[0]], j)} AS x{j}" for j in used]
-        return [("cells", cells or ["0 AS k"]), ("days", days), ("inputs", inputs)]
+        return [("cells", cells or ["0 AS k"]), ("dates", dates), ("days", days), ("inputs", inputs)]
 
     def _input(self, j: int) -> str:
         return self._standardised(f"CAST({self.columns[j]} AS DOUBLE PRECISION)", j)
@@ -176,12 +182,17 @@ class _Query:
 
     def _outputs(self) -> list[str]:
         """Outputs m_k, and the variances v_p of the outputs or of their differences."""
-        expressions = []
-        for k in range(self.plan.n_outputs):
-            weights, offset = self.plan.weights[k], self.plan.offsets[k]
-            terms = [f"{_number(w)} * f{i}" for i, w in enumerate(weights) if w != 0.0]
-            expressions.append(f"{_sum([_number(offset), *terms])} AS m{k}")
-        return expressions + [f"{_form(matrix)} AS v{p}" for p, matrix in enumerate(self.plan.covariances)]
+        plan = self.plan
+        expressions = [
+            f"{_linear(w, o)} AS m{k}" for k, (w, o) in enumerate(zip(plan.weights, plan.offsets, strict=True))
+        ]
+        if plan.log_noise is not None:
+            expressions += [f"{_linear(w, o)} AS u{k}" for k, (w, o) in enumerate(zip(*plan.log_noise, strict=True))]
+        return expressions + [f"{_form(matrix)} AS v{p}" for p, matrix in enumerate(plan.covariances)]
+
+
+def _linear(weights: np.ndarray, offset: float) -> str:
+    return _sum([_number(offset), *(f"{_number(w)} * f{i}" for i, w in enumerate(weights) if w != 0.0)])
 
 
 def _form(matrix: np.ndarray) -> str:
@@ -199,8 +210,9 @@ def _cell(column: Column, name: str) -> str:
     text = f"TRIM(CAST({name} AS TEXT))"
     missing = f"{name} IS NULL OR LOWER({text}) IN ({_literals(MISSING)})"
     if isinstance(column, Date):
-        iso = f"{text} LIKE '____-__-__' OR {text} LIKE '____-__-__ __:__%' OR {text} LIKE '____-__-__T__:__%'"
-        return f"CASE WHEN {missing} THEN '' WHEN {iso} THEN {text} END"
+        # Only the first ten characters are the date's own: after them a dot stands before parts of a second.
+        date = f"REPLACE(REPLACE(SUBSTR({text}, 1, 10), '/', '-'), '.', '-')"
+        return f"CASE WHEN {missing} THEN '' ELSE {date} || SUBSTR({text}, 11) END"
     if isinstance(column, Category):
         if column.kind == "boolean":
             true, false = (f"LOWER({text}) IN ({_literals(words)})" for words in (TRUE, FALSE))
@@ -214,6 +226,37 @@ def _cell(column: Column, name: str) -> str:
     # SQLite would take the digits that a text starts with, and zero where it starts with none.
     digits = f"TRIM(CAST({value} AS TEXT), '0123456789+-.eE ') = ''"
     return f"CASE WHEN {missing} THEN {_number(column.fill)} WHEN {digits} THEN CAST({value} AS DOUBLE PRECISION) END"
+
+
+def _iso(cell: str, column: Date) -> str:
+    """A date in ISO order, of a text with dashes; empty where it is missing, NULL where it cannot be read."""
+    branches = [f"WHEN {_like(cell, '____-__', clock=False)} THEN {cell} || '-01'"]
+    for first, second in product((1, 2), repeat=2):
+        one, two = "_" * first, "_" * second
+        ends = first + second + 7  # where the time of the day begins
+        month, day = _two_digits(cell, 6, first), _two_digits(cell, first + 7, second)
+        branches.append(f"WHEN {_like(cell, f'____-{one}-{two}')} THEN {_dashed(cell, 1, month, day, ends)}")
+        month, day = _two_digits(cell, 1, first), _two_digits(cell, first + 2, second)
+        month, day = (day, month) if column.day_first else (month, day)
+        year = first + second + 3
+        branches.append(f"WHEN {_like(cell, f'{one}-{two}-____')} THEN {_dashed(cell, year, month, day, ends)}")
+    return f"CASE WHEN {cell} = '' THEN '' {' '.join(branches)} END"
+
+
+def _two_digits(cell: str, place: int, length: int) -> str:
+    part = f"SUBSTR({cell}, {place}, {length})"
+    return part if length == 2 else f"'0' || {part}"
+
+
+def _dashed(cell: str, year: int, month: str, day: str, rest: int) -> str:
+    return f"SUBSTR({cell}, {year}, 4) || '-' || {month} || '-' || {day} || SUBSTR({cell}, {rest})"
+
+
+def _like(cell: str, date: str, clock: bool = True) -> str:
+    """Whether a text is a date of this form, alone or with a time of the day."""
+    digits = f"TRIM(SUBSTR({cell}, 1, {len(date)}), '0123456789-') = ''"
+    forms = " OR ".join(f"{cell} LIKE '{date}{time}'" for time in ("", " __:__%", "T__:__%")[: 3 if clock else 1])
+    return f"{digits} AND ({forms})"
 
 
 def _days(cell: str, column: Date) -> str:
@@ -259,43 +302,65 @@ def _literals(texts: Sequence[str]) -> str:
 
 
 def _gaussian(plan: Plan) -> tuple[Steps, list[str]]:
-    results = []
-    for k, noise in enumerate(plan.noise):
+    results, steps = [], []
+    noises = [_number(noise) for noise in plan.noise]
+    if plan.log_noise is not None:
+        noises = [f"n{k}" for k in range(plan.n_outputs)]
+        steps = [
+            ("exponents", [f"u{k} + 0.5 * v{plan.n_outputs + k} AS e{k}" for k in range(plan.n_outputs)]),
+            ("noises", [f"{_exp(f'e{k}', LARGEST_LOG)} AS n{k}" for k in range(plan.n_outputs)]),
+        ]
+    for k, noise in enumerate(noises):
         suffix = "" if plan.single else f"_{k}"
         # Rounding may take a form of a positive matrix below zero.
         variance = f"CASE WHEN v{k} < 0.0 THEN 0.0 ELSE v{k} END"
-        results += [f'm{k} AS "mean{suffix}"', f'SQRT({_number(noise)} + {variance}) AS "std{suffix}"']
-    return [], results
+        results += [f'm{k} AS "mean{suffix}"', f'SQRT({noise} + {variance}) AS "std{suffix}"']
+    return steps, results
 
 
 def _classes(plan: Plan) -> tuple[Steps, list[str]]:
+    """Outputs tempered by their uncertainty, and from them the label and the probabilities."""
+    steps, label, shares = (_two if plan.head is Head.LOGISTIC else _several)(plan)
+    names = [_identifier(f"p_{name}") for name in np.asarray(plan.classes).tolist()]
+    named = [f"{share} AS {name}" for share, name in zip(shares, names, strict=True)]
+    return [("decisions", _decisions(plan)), *steps], [f'{label} AS "label"', *named]
+
+
+def _decisions(plan: Plan) -> list[str]:
+    """Columns d_k; of a softmax, how far each output is above the largest, in units of the uncertainty of the two."""
     count = range(plan.n_outputs)
-    largest = {k: " AND ".join(f"m{k} >= m{i}" for i in count if i != k) for k in count}
-    if plan.head is Head.SOFTMAX:
-        pairs = pair_table(plan.n_outputs)
-        gaps = [[f"(m{k} - m{b}) / {_inflation(pairs[b, k])}" if k != b else "0.0" for b in count] for k in count]
-        decisions = [f"{_case({largest[b]: gaps[k][b] for b in count})} AS d{k}" for k in count]
-    else:
-        decisions = [f"m{k} / {_inflation(k)} AS d{k}" for k in count]
+    if plan.head is not Head.SOFTMAX:
+        return [f"m{k} / {_inflation(k)} AS d{k}" for k in count]
+    pairs = pair_table(plan.n_outputs)
+    above = [{_largest("m", b, count): _gap(k, b, pairs) for b in count} for k in count]
+    return [f"{_case(gaps)} AS d{k}" for k, gaps in enumerate(above)]
+
+
+def _gap(k: int, b: int, pairs: np.ndarray) -> str:
+    return "0.0" if k == b else f"(m{k} - m{b}) / {_inflation(pairs[b, k])}"
+
+
+def _largest(column: str, k: int, count: range) -> str:
+    """Whether the k-th of some columns is the largest."""
+    return " AND ".join(f"{column}{k} >= {column}{i}" for i in count if i != k)
+
+
+def _two(plan: Plan) -> tuple[Steps, str, list[str]]:
+    first, second = (_literal(label) for label in np.asarray(plan.classes).tolist())
+    shares = [f"1.0 / (1.0 + {_exp(f'{sign}d0')})" for sign in ("", "-")]
+    return [], f"CASE WHEN d0 > 0.0 THEN {second} WHEN d0 <= 0.0 THEN {first} END", shares
+
+
+def _several(plan: Plan) -> tuple[Steps, str, list[str]]:
+    count = range(plan.n_outputs)
     labels = [_literal(label) for label in np.asarray(plan.classes).tolist()]
-    steps: Steps = [("decisions", decisions)]
-    if plan.head is Head.LOGISTIC:
-        shares = [f"1.0 / (1.0 + {_exp(f'{sign}d0')})" for sign in ("", "-")]
-        label = f"CASE WHEN d0 > 0.0 THEN {labels[1]} WHEN d0 <= 0.0 THEN {labels[0]} END"
-    else:
-        label = _case({" AND ".join(f"d{k} >= d{i}" for i in count if i != k): labels[k] for k in count})
-        if plan.head is Head.SOFTMAX:
-            masses = [f"{_exp(f'd{k}')} AS e{k}" for k in count]
-        else:
-            masses = [f"1.0 / (1.0 + {_exp(f'-d{k}')}) AS e{k}" for k in count]
-        steps += [("masses", masses), ("total", [f"{_sum([f'e{k}' for k in count])} AS total"])]
-        even = _number(1.0 / plan.n_outputs)
-        shares = [f"CASE WHEN total > 0.0 THEN e{k} / total WHEN total = 0.0 THEN {even} END" for k in count]
-    named = [
-        f"{share} AS {_identifier(f'p_{name}')}"
-        for share, name in zip(shares, np.asarray(plan.classes).tolist(), strict=True)
-    ]
-    return steps, [f'{label} AS "label"', *named]
+    softmax = plan.head is Head.SOFTMAX
+    masses = [_exp(f"d{k}") if softmax else f"1.0 / (1.0 + {_exp(f'-d{k}')})" for k in count]
+    total = _sum([f"e{k}" for k in count])
+    even = _number(1.0 / plan.n_outputs)
+    shares = [f"CASE WHEN total > 0.0 THEN e{k} / total WHEN total = 0.0 THEN {even} END" for k in count]
+    steps = [("masses", [f"{mass} AS e{k}" for k, mass in enumerate(masses)]), ("total", [f"{total} AS total"])]
+    return steps, _case({_largest("d", k, count): labels[k] for k in count}), shares
 
 
 def _inflation(p: int) -> str:
@@ -327,9 +392,9 @@ def _sum(terms: list[str]) -> str:
     return " + ".join(terms)
 
 
-def _exp(argument: str) -> str:
-    largest = _number(float(np.exp(_RANGE)))
-    over, under = f"{argument} > {_RANGE}", f"{argument} < -{_RANGE}"
+def _exp(argument: str, limit: float = _RANGE) -> str:
+    largest = _number(float(np.exp(limit)))
+    over, under = f"{argument} > {limit}", f"{argument} < -{limit}"
     return f"CASE WHEN {over} THEN {largest} WHEN {under} THEN 0.0 ELSE EXP({argument}) END"
 
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit, log_softmax, softmax
 
 from sparsebayes.typing import Array
+
+# Factors of a covariance that are tried: half orders of magnitude.
+_TEMPERS = (1.0, 0.3, 0.1, 0.03, 0.01)
 
 
 def moderation(variance: Array) -> Array:
     r""":math:`\kappa(v) = (1+\pi v/8)^{-1/2}`: :math:`E[\sigma(y)] \approx \sigma(\kappa(v)\bar y)` (MacKay 1992)."""
     return 1.0 / np.sqrt(1.0 + np.pi * variance / 8.0)
+
+
+def moderated_gaps(y: Array, variance: Array) -> Array:
+    """Outputs (n, K) below the largest of each row, moderated by the variances of these differences, centred."""
+    gap = y - np.max(y, axis=1, keepdims=True)
+    decided = moderation(np.maximum(variance, 0.0)) * gap
+    return decided - decided.mean(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -61,9 +71,34 @@ class ClassPosterior:
             return moderation(np.maximum(v[:, 0], 0.0)) * y
         rows, best = np.arange(len(y)), np.argmax(y, axis=1)
         own = np.diagonal(v, axis1=1, axis2=2)
-        gap = y - y[rows, best, None]
-        decided = moderation(np.maximum(own + own[rows, best, None] - 2.0 * v[rows, best], 0.0)) * gap
-        return decided - decided.mean(axis=1, keepdims=True)
+        return moderated_gaps(y, own + own[rows, best, None] - 2.0 * v[rows, best])
+
+    def tempered(self, values: Array, left_out: Array, targets: Array, counts: Array) -> ClassPosterior:
+        """The same with the covariance times that factor, at most one, with which left-out rows are predicted best.
+
+        Where classes are separable the posterior is skewed: its mean lies farther from zero than its mode, and
+        probabilities that are integrated about the mode are too timid.
+
+        Parameters
+        ----------
+        values : ndarray of shape (N, a)
+            Values of all kept functions on the training rows.
+        left_out, targets : ndarray of shape (N, K)
+            Outputs of every row by the model without it, and its class, one-hot.
+        counts : ndarray of shape (N,)
+            Sample weights.
+        """
+        variance = np.empty_like(left_out)  # weights of different classes have no covariance here
+        for k in range(self.n_outputs):
+            mine = self.outputs == k
+            own = values[:, self.functions[mine]]
+            variance[:, k] = np.einsum("np,np->n", own @ self.covariance[np.ix_(mine, mine)], own)
+        rows, best = np.arange(len(left_out)), np.argmax(left_out, axis=1)
+        apart = variance + variance[rows, best, None]
+        apart[rows, best] = 0.0
+        decided = [log_softmax(moderated_gaps(left_out, factor * apart), axis=1) for factor in _TEMPERS]
+        best = int(np.argmax([counts @ np.sum(targets * one, axis=1) for one in decided]))
+        return replace(self, covariance=_TEMPERS[best] * self.covariance)
 
     @property
     def differences(self) -> Array:

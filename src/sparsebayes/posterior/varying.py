@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 # Logarithms of what double precision can hold; far outside the data, columns of X may lead anywhere.
-_LARGEST_LOG = 600.0
+LARGEST_LOG = 600.0
 
 
 @dataclass(frozen=True)
@@ -42,4 +42,4 @@ class VaryingNoise:
         """
         mine = values[:, self.functions]
         log = self.offset + mine @ self.mean + 0.5 * np.einsum("na,na->n", mine @ self.covariance, mine)
-        return np.exp(np.clip(log, -_LARGEST_LOG, _LARGEST_LOG))
+        return np.exp(np.clip(log, -LARGEST_LOG, LARGEST_LOG))

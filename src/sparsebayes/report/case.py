@@ -174,6 +174,10 @@ class Case:
         """What the rows that it is judged by are called."""
         return "test rows" if self.tested else "training rows"
 
+    def counted(self, n: int) -> str:
+        """So many of the rows that it is judged by, in words."""
+        return f"{n} {self.rows_name if n != 1 else self.rows_name.removesuffix('s')}"
+
     @cached_property
     def result(self) -> RegressionTest | ClassificationTest:
         """How good it is on the rows that it is judged by."""

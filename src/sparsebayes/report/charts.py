@@ -116,7 +116,8 @@ def _certainty(case: Case) -> tuple[str, str]:
     truth = np.sum(np.where(np.asarray(y)[:, None] == case.est.classes_[None, :], p, 0.0), axis=1)
     edges = np.linspace(0.0, 1.0, 11)
     counts = np.histogram(truth, bins=edges)[0]
-    chart = Chart([0.0, 1.0], [0, counts.max()], ("probability given to the true class", "rows"), "certainty")
+    labels = ("probability given to the true class", "rows")
+    chart = Chart([0.0, 1.0], [0, counts.max()], labels, "certainty", whole=True)
     left, width = chart.px(edges[:-1]), float(chart.px(0.1) - chart.px(0.0))
     floor = float(chart.py(0.0))
     for x, top in zip(left, chart.py(counts), strict=True):

@@ -198,16 +198,21 @@ def swarm_charts(case: Case, shown: Explanation) -> list[tuple[str, str]]:
     inputs = {item.name: item for item in case.inputs}
     shades = [_shades(inputs[name], shown.attributions.data) for name in names]
     dots = "A dot is a row: to the right, the input raises the prediction; red: its value is high, blue: low"
+    caption = f"{dots}{' (grey: a category)' if any(inputs[name].levels for name in names) else ''}."
     if values.ndim == 2:
-        plain = " (grey: a category)" if any(inputs[name].levels for name in names) else ""
         chart = swarm(names, [values[:, j] for j in order], shades, _unit(case), "attributions of every row")
-        return [(f"{dots}{plain}.", chart)]
+        return [(caption, chart)]
+    classes = list(shown.attributions.output_names[:_CLASSES])
+    # A class without functions is what the others are measured against: all its attributions are zero.
+    still = [label for k, label in enumerate(classes) if not np.any(values[:, :, k])]
+    none = f" {' and '.join(still)}: no columns of its own, the other classes are measured against it." if still else ""
     return [
         (
-            f"{label}. {dots}.",
+            f"{label}. {caption}{none}",
             swarm(names, [values[:, j, k] for j in order], shades, _unit(case), f"attributions to {label}"),
         )
-        for k, label in enumerate(shown.attributions.output_names[:_CLASSES])
+        for k, label in enumerate(classes)
+        if label not in still
     ]
 
 

@@ -177,7 +177,8 @@ def _figures(figures: Iterable[_Figure]) -> str:
 
 
 def _fit(case: Case) -> str:
-    return _section("fit", "The fit and its error bars", _figures(fit_charts(case)))
+    title = "The fit and its probabilities" if case.classifies else "The fit and its error bars"
+    return _section("fit", title, _figures(fit_charts(case)))
 
 
 def _calibration(case: Case) -> str:
@@ -328,11 +329,11 @@ def _chooser(searches: list[Search]) -> str:
 
 def _replay(place: int, search: Search) -> str:
     """One search, with what it takes to play it; only the first is shown before another is chosen."""
-    mark, last = f"-{place}" if place else "", search.n_records
+    mark = f"-{place}" if place else ""
     controls = (
         f'<div class="controls"><button id="play{mark}" class="play" type="button" aria-pressed="false">Play</button>'
         f'<label for="step{mark}">Record</label>'
-        f'<input id="step{mark}" class="step" type="range" min="1" max="{last}" value="{last}">'
+        f'<input id="step{mark}" class="step" type="range" min="1" max="{search.n_records}" value="{search.kept}">'
         f'</div><p id="said{mark}" class="said" role="status" aria-live="polite"></p>'
     )
     figures = _figures(
@@ -346,15 +347,16 @@ def _replay(place: int, search: Search) -> str:
 
 
 def _certificate(case: Case) -> str:
-    items = "".join(f"<li>{escape(line)}</li>" for line in certificate_in_words(listed(case.est.certificate_)))
+    noise = "noise_variance_" in vars(case.est)
+    items = "".join(f"<li>{escape(line)}</li>" for line in certificate_in_words(listed(case.est.certificate_), noise))
     status = " ".join(dict.fromkeys(status.value for status in listed(case.est.status_)))
     degenerate = any(certificate.noise_degenerate for certificate in listed(case.est.certificate_))
     mark = "good" if converged(case.est) and not degenerate else "bad"
     return _section("certificate", "The certificate", f'<p class="{mark}">{escape(status)}</p><ul>{items}</ul>')
 
 
-def certificate_in_words(certificates: list[Certificate]) -> list[str]:
-    """What the certificates of a model say, for someone who has not read the papers."""
+def certificate_in_words(certificates: list[Certificate], noise: bool = True) -> list[str]:
+    """What the certificates of a model say, for someone who has not read the papers; of classes, without noise."""
 
     def worst(name: str) -> float:
         return max(float(getattr(certificate, name)) for certificate in certificates)
@@ -364,7 +366,7 @@ def certificate_in_words(certificates: list[Certificate]) -> list[str]:
         "After the search, everything was computed again from the data alone.",
         f"Adding the best function that was left out would raise the objective by {worst('excluded_gain'):.2g} nats.",
         f"Changing or deleting a function that was kept would raise it by at most {worst('kept_gain'):.2g} nats.",
-        f"Another noise level would raise it by {worst('noise_gain'):.2g} nats.",
+        *([f"Another noise level would raise it by {worst('noise_gain'):.2g} nats."] if noise else []),
         f"The search counts as converged when none of these is above {tol:g} nats "
         f"(a factor of {np.exp(tol):.4f} in how well the model explains the data).",
         f"The equations are conditioned at {worst('condition_number'):.2g}: about "

@@ -21,12 +21,13 @@ _MOVES = {"add": "added", "delete": "deleted", "reestimate": "re-estimated"}
 
 @dataclass(frozen=True)
 class Search:
-    """Charts of a search and the data with which the script moves them."""
+    """Charts of a search and the data with which the script moves them; ``kept`` is where the model was reached."""
 
     evidence: str
     functions: str
     data: str
     n_records: int
+    kept: int
     label: str
 
 
@@ -43,6 +44,7 @@ def searches_of(case: Case) -> list[Search]:
 def _search(case: Case, history: list[Any], certificate: Any, label: str) -> Search:
     story = chapters(history)
     objective = np.array([record.objective for record in history])
+    reached = _reached(history, certificate)
     steps = np.arange(1, len(history) + 1)
     chart = _evidence_chart(steps, objective, story, len(history), label)
     names, functions = _functions_chart(
@@ -53,7 +55,7 @@ def _search(case: Case, history: list[Any], certificate: Any, label: str) -> Sea
         "y": np.round(chart.py(objective), 1).tolist(),
         "span": chart.span,
         "chapters": [{"first": chapter.first, "begin": chapter.begin} for chapter in story],
-        "winner": certificate.start,
+        "winner": _run_around(story, reached, len(history)),
         "names": names,
         "records": [
             [
@@ -72,7 +74,23 @@ def _search(case: Case, history: list[Any], certificate: Any, label: str) -> Sea
         "words": _MOVES,
     }
     # "</" would end the script element that holds the data.
-    return Search(chart.render(), functions, json.dumps(data).replace("<", "\\u003c"), len(history), label)
+    text = json.dumps(data).replace("<", "\\u003c")
+    return Search(chart.render(), functions, text, len(history), reached + 1, label)
+
+
+def _reached(history: list[Any], certificate: Any) -> int:
+    """The record at which the model that was kept was reached: of its start, and at its objective.
+
+    Where widths are learned, a start is gone on with at other widths, and may have ended elsewhere.
+    """
+    own = [k for k, record in enumerate(history) if record.start == certificate.start] or [len(history) - 1]
+    return min(own, key=lambda k: (abs(history[k].objective - certificate.objective), -k))
+
+
+def _run_around(story: list[Chapter], record: int, n: int) -> tuple[int, int]:
+    """First and last record of the chapter that holds a record."""
+    edges = [*(chapter.first for chapter in story), n]
+    return next((first, last - 1) for first, last in pairwise(edges) if first <= record < last)
 
 
 def _titled(title: str, label: str) -> str:
@@ -80,7 +98,7 @@ def _titled(title: str, label: str) -> str:
 
 
 def _evidence_chart(steps: Any, objective: Any, story: list[Chapter], n: int, label: str) -> Chart:
-    top, typical = float(objective.max()), float(np.percentile(objective, 10))
+    top, typical = float(objective.max()), float(np.percentile(objective, 30))
     # The first moves of a start are far below the rest; what matters is near the top.
     shown = np.maximum(objective, typical - 0.1 * (top - typical))
     title = _titled("the objective, record by record", label)

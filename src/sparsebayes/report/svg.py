@@ -33,6 +33,8 @@ class Chart:
         In the units of its width, 420.
     scale : bool
         Whether the vertical axis has numbers.
+    whole : bool
+        Whether these are whole, as numbers of rows are.
     """
 
     def __init__(
@@ -44,9 +46,10 @@ class Chart:
         *,
         height: float = HEIGHT,
         scale: bool = True,
+        whole: bool = False,
     ) -> None:
         self.height = height
-        self.scale = scale
+        self.scale, self.whole = scale, whole
         self.xlim, self.ylim = limits(x), limits(y)
         self.labels = labels
         self.title = title
@@ -159,8 +162,8 @@ class Chart:
         for value, said in labelled(*self.xlim):
             x = float(self.px(value))
             yield f'<path class="grid" d="M{x:.1f} {_TOP}V{bottom}"/>'
-            yield f'<text class="tick" x="{x:.1f}" y="{bottom + 15}">{said}</text>'
-        for value, said in labelled(*self.ylim) if self.scale else []:
+            yield _tick(x, bottom + 15, said)
+        for value, said in labelled(*self.ylim, whole=self.whole) if self.scale else []:
             y = float(self.py(value))
             yield f'<path class="grid" d="M{_LEFT} {y:.1f}H{WIDTH - _RIGHT}"/>'
             yield f'<text class="tick y" x="{_LEFT - 5}" y="{y + 4:.1f}">{said}</text>'
@@ -201,8 +204,7 @@ def ranges(names: Sequence[str], at: ArrayLike, low: ArrayLike, high: ArrayLike,
 
     floor = step * len(names)
     rows = [
-        f'<path class="grid" d="M{place(tick):.1f} 0V{floor}"/>'
-        f'<text class="tick" x="{place(tick):.1f}" y="{floor + 14}">{said}</text>'
+        f'<path class="grid" d="M{place(tick):.1f} 0V{floor}"/>{_tick(place(tick), floor + 14, said)}'
         for tick, said in labelled(smallest, largest)
     ]
     for k, name in enumerate(names):
@@ -257,7 +259,7 @@ def swarm(names: Sequence[str], values: Sequence[Array], shades: Sequence[Array]
         return _RIGHT + (np.asarray(value) - smallest) / (largest - smallest) * (WIDTH - 2.0 * _RIGHT)
 
     parts = [
-        f'<path class="grid" d="M{x:.1f} 0V{floor}"/><text class="tick" x="{x:.1f}" y="{floor + 14}">{said}</text>'
+        f'<path class="grid" d="M{x:.1f} 0V{floor}"/>{_tick(x, floor + 14, said)}'
         for said, x in ((said, float(place(t))) for t, said in labelled(smallest, largest))
     ]
     parts.append(f'<path class="ideal" d="M{float(place(0.0)):.1f} 0V{floor}"/>')
@@ -302,18 +304,19 @@ def limits(values: ArrayLike) -> tuple[float, float]:
     return low - room, high + room
 
 
-def ticks(low: float, high: float) -> list[float]:
-    """Round numbers between two limits, about five."""
+def ticks(low: float, high: float, *, whole: bool = False) -> list[float]:
+    """Round numbers between two limits, about five; whole ones where nothing else has a meaning."""
     raw = (high - low) / _TICKS
     power = 10.0 ** np.floor(np.log10(raw))
     step = power * min((m for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= raw), default=10.0)
+    step = np.ceil(step) if whole else step
     first = np.ceil(low / step)
     return [float(k * step) + 0.0 for k in np.arange(first, np.floor(high / step) + 1)]
 
 
-def labelled(low: float, high: float) -> list[tuple[float, str]]:
+def labelled(low: float, high: float, *, whole: bool = False) -> list[tuple[float, str]]:
     """Round numbers between two limits with their texts, of as many digits as tell them apart."""
-    places = ticks(low, high)
+    places = ticks(low, high, whole=whole)
     tried = ([number(place, digits) for place in places] for digits in range(4, 12))
     texts = next((some for some in tried if len(set(some)) == len(some)), [str(place) for place in places])
     return list(zip(places, texts, strict=True))
@@ -324,6 +327,12 @@ def number(value: float, digits: int = 4) -> str:
     rounded = float(f"{value:.{digits}g}")
     text = f"{rounded:,.12g}" if 1e4 <= abs(rounded) < 1e9 else f"{rounded:.{digits}g}"
     return text.replace("-", "−")
+
+
+def _tick(x: float, y: float, said: str) -> str:
+    """A number below an axis; one at the edge stands as far inside as it takes to be whole."""
+    half = len(said) * _CHARACTER / 2.0
+    return f'<text class="tick" x="{min(max(x, half), WIDTH - half):.1f}" y="{y}">{said}</text>'
 
 
 def _points(x: Array, y: Array) -> str:

@@ -33,6 +33,8 @@ _BY_CHANCE = 0.025
 _HONEST, _GROSS_GAP = 2.6, 0.2
 # With fewer rows than this, little can be learned; with fewer test rows, little can be said.
 _FEW_ROWS, _FEW_TEST_ROWS = 20, 10
+# With fewer rows than this, nothing can be said at all.
+_FEWEST_TO_JUDGE = 4
 _ROWS_PER_FUNCTION = 3
 # The share of the predictive variance from the weights above which more rows would help.
 _UNCERTAIN = 0.5
@@ -145,14 +147,15 @@ def _numbers(case: Case) -> tuple[list[Finding], dict[str, float]]:
     mean, std = case.est.predict(X, return_std=True)
     errors = {"model": (y - mean) ** 2}
     known = len(case.y) > 0
-    constant = DummyRegressor().fit(case.X, case.y).predict(X) if known else np.full(len(y), y.mean())
+    # Without the training rows, the mean of the other rows: that of all knows each row's own value.
+    constant = DummyRegressor().fit(case.X, case.y).predict(X) if known else _mean_of_others(y)
     errors["the mean"] = (y - constant) ** 2
     if known:
         linear = RidgeCV(np.logspace(-3, 3, 13)).fit(case.X, np.asarray(case.y, dtype=np.float64))
         errors[_LINEAR] = (y - linear.predict(X)) ** 2
     rmse = {name: float(np.sqrt(squares.mean())) for name, squares in errors.items()}
     findings = [_against(case, "its error", rmse, errors, figure(rmse["model"]))]
-    findings += _against_linear(rmse, errors)
+    findings += _against_linear(case, rmse, errors)
     result = case.result
     assert isinstance(result, RegressionTest)
     findings += _coverage(case, result)
@@ -185,7 +188,7 @@ def _classes(case: Case) -> tuple[list[Finding], dict[str, float]]:
         losses[_LINEAR] = _losses(linear.predict_proba(X), linear.classes_, y)
         wrong[_LINEAR] = float(np.mean(linear.predict(X) != y))
     findings = [_against(case, "the share of wrong answers", wrong, losses, f"{wrong['model']:.1%}")]
-    findings += _against_linear(wrong, losses)
+    findings += _against_linear(case, wrong, losses)
     stated = p.max(axis=1)
     gap = float(np.mean(stated) - result.accuracy)
     error = float(np.sqrt(np.sum(np.maximum(stated * (1.0 - stated), 1e-6)))) / len(stated)
@@ -216,7 +219,10 @@ def _against(case: Case, what: str, values: dict[str, float], errors: dict[str, 
     theirs = f"{values[plain]:.1%}" if case.classifies else figure(values[plain])
     low = _paired_low(errors[plain] - errors["model"])
     gain = 1.0 - float(errors["model"].mean()) / max(float(errors[plain].mean()), _SMALLEST)
-    rows = f"{len(errors['model'])} {case.rows_name}"
+    n = len(errors["model"])
+    rows = case.counted(n)
+    if n < _FEWEST_TO_JUDGE:
+        return Finding(Level.WARNING, f"Whether it is of use, {rows} cannot tell: {what} is {ours}.")
     compared = f"{what} is {ours} on {rows}, and {theirs} for a model that always answers {plain}"
     if gain <= 0.0 or (low <= 0.0 and gain < _SLIGHT):
         return Finding(Level.FAILURE, f"It is of no use: {compared}.")
@@ -225,21 +231,34 @@ def _against(case: Case, what: str, values: dict[str, float], errors: dict[str, 
     return Finding(Level.GOOD, f"It is of use: {compared}.")
 
 
-def _against_linear(values: dict[str, float], errors: dict[str, Array]) -> list[Finding]:
+def _against_linear(case: Case, values: dict[str, float], errors: dict[str, Array]) -> list[Finding]:
     name = _LINEAR
-    if name not in values:
+    if name not in values or len(errors[name]) < _FEWEST_TO_JUDGE:
         return []
     worse = _paired_low(errors["model"] - errors[name])
     better = _paired_low(errors[name] - errors["model"])
     if worse > 0.0:
-        return [Finding(Level.WARNING, "A plain linear model is better on these rows; try --kernel columns.")]
+        remedy = ", which uses every input" if _of_columns(case.est) else "; try --kernel columns"
+        return [Finding(Level.WARNING, f"A plain linear model is better on these rows{remedy}.")]
     said = "It is better than a plain linear model." if better > 0.0 else "A plain linear model does about as well."
     return [Finding(Level.GOOD, said)]
 
 
+def _of_columns(est: Any) -> bool:
+    """Whether the functions of a model are the columns themselves."""
+    parameters = est.get_params(deep=False)
+    return "kernel" not in parameters and parameters.get("basis") is None
+
+
+def _mean_of_others(y: Array) -> Array:
+    return (y.sum() - y) / max(len(y) - 1, 1)
+
+
 def _coverage(case: Case, result: RegressionTest) -> list[Finding]:
     hits = round(result.coverage * result.n)
-    said = f"its 95 % error bars hold {result.coverage:.0%} of the {result.n} {case.rows_name}"
+    said = f"its 95 % error bars hold {result.coverage:.0%} of the {case.counted(result.n)}"
+    if result.n < _FEWEST_TO_JUDGE:
+        return []
     if binom.cdf(hits, result.n, 0.95) < _BY_CHANCE:
         level = Level.FAILURE if binom.cdf(hits, result.n, _GROSS) < _BY_CHANCE else Level.WARNING
         return [Finding(level, f"It is surer than it should be: {said}.")]
@@ -258,12 +277,8 @@ def _rows(case: Case) -> list[Finding]:
             Finding(Level.WARNING, f"It keeps {kept} functions of {n} rows, which is many: more rows would help.")
         )
     if case.tested and len(case.y_test) < _FEW_TEST_ROWS:
-        findings.append(
-            Finding(
-                Level.GOOD,
-                f"It was tested on {len(case.y_test)} rows only, so its figures are rough; --cv 5 tests on all rows.",
-            )
-        )
+        rows = case.counted(len(case.y_test))
+        findings.append(Finding(Level.WARNING, f"Its figures are of {rows} only, and rough; --cv 5 tests on all rows."))
     return findings
 
 

@@ -22,6 +22,8 @@ _ISO = re.compile(r"(?P<y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})" + _CLOCK)
 _LOCAL = re.compile(r"(?P<a>\d{1,2})([-/.])(?P<b>\d{1,2})\2(?P<y>\d{4})" + _CLOCK)
 _NAMED = re.compile(r"(?P<d>\d{1,2})\.?[-\s](?P<name>[A-Za-z]{3,9})\.?,?[-\s](?P<y>\d{4})" + _CLOCK)
 _NAMED_FIRST = re.compile(r"(?P<name>[A-Za-z]{3,9})\.?\s(?P<d>\d{1,2}),?\s(?P<y>\d{4})" + _CLOCK)
+# A month stands for its first day; other centuries are more likely numbers of something else.
+_MONTH = re.compile(r"(?:1[89]|2[01])\d{2}-(?:0[1-9]|1[0-2])")
 
 # Signs that stand before or after numbers, and the spaces that stand between.
 _SIGNS = ("$", "€", "£", "¥", "₹", "%", "‰", "USD", "EUR", "GBP", "CHF", "JPY")
@@ -30,9 +32,38 @@ _BODY = re.compile(
     r"(?P<before>[^\d+\-.,]*)(?P<minus>[+-]?)(?P<mid>[^\d+\-.,]*)(?P<body>[\d.,'\u00a0\u202f ]*\d)(?P<after>.*)"
 )
 _UNIT = re.compile(r"[^\W\d_]{1,5}[²³]?|°[CF]?")
+# Units that are also written without a space: of other letters, as in 12a, nobody knows that they are one.
+_ATTACHED = frozenset(
+    (
+        "k",
+        "t",
+        "kg",
+        "g",
+        "mg",
+        "km",
+        "m",
+        "cm",
+        "mm",
+        "m²",
+        "m³",
+        "km²",
+        "l",
+        "ml",
+        "h",
+        "min",
+        "s",
+        "W",
+        "kW",
+        "kWh",
+        "V",
+    )
+)
 _ENGLISH = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.?\d+")
 _CONTINENTAL = re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d*,?\d+")
-_SPACED = re.compile(r"(?P<d>\d{1,3})(?P<rest>(?:['\u00a0\u202f ]\d{3})+)(?P<tail>[.,]\d+)?")
+_GAPS = r"['\u00a0\u202f ]"
+_SPACED = re.compile(rf"\d{{1,3}}(?:{_GAPS}\d{{3}})+(?:[.,]\d+)?")
+# What stands before the decimals, what between the thousands, and how such numbers look.
+_NOTATIONS = ((".", ",", _ENGLISH), (",", ".", _CONTINENTAL))
 
 
 @dataclass(frozen=True)
@@ -84,6 +115,8 @@ def as_days(cell: str, day_first: bool = False) -> float | None:
     text = cell.strip()
     if is_missing(text):
         return float("nan")
+    if _MONTH.fullmatch(text):
+        text += "-01"
     if found := _ISO.fullmatch(text):
         return _days(found, found["m"], found["d"])
     if found := _LOCAL.fullmatch(text):
@@ -145,33 +178,37 @@ def _as_dates(present: list[str]) -> Meaning | None:
 
 def _as_signed_numbers(present: list[str]) -> Meaning | None:
     """Numbers with a currency, a percent sign or one unit, or with separators between the thousands."""
-    signs: set[str] = set()
-    bodies: list[str] = []
-    for cell in present:
-        found = _BODY.fullmatch(cell)
-        if found is None:
-            return None
-        around = {part.strip() for part in (found["before"], found["mid"], found["after"])} - {""}
-        if any(part not in _SIGNS for part in around - {found["after"].strip()}):
-            return None
-        after = found["after"].strip()
-        if after and after not in _SIGNS and not (found["after"][0].isspace() and _UNIT.fullmatch(after)):
-            return None
-        signs |= around
-        bodies.append(found["body"])
-    units = signs - set(_SIGNS)
-    if len(units) > 1 or len(signs) > 2:
-        return None  # pounds and kilograms are not one number
-    spaced = any(_SPACED.fullmatch(body) for body in bodies)
-    plain = [re.sub(r"['\u00a0\u202f ]", "", body) if _SPACED.fullmatch(body) else body for body in bodies]
-    if all(_ENGLISH.fullmatch(body) for body in plain):
-        decimal, between = ".", {","} if any("," in body for body in plain) else set()
-    elif all(_CONTINENTAL.fullmatch(body) for body in plain):
-        decimal, between = ",", {"."} if any("." in body for body in plain) else set()
-    else:
+    found = [match for cell in present if (match := _BODY.fullmatch(cell))]
+    signs = _signs_around(found)
+    notation = _notation([match["body"] for match in found])
+    if len(found) < len(present) or signs is None or notation is None:
         return None
-    everything = "".join(present)
-    spaces = {space for space in _SPACES if space in everything}
-    between |= spaces | ({"'"} if spaced and "'" in everything else set())
+    decimal, between = notation
+    between |= set(_SPACES) & set("".join(present))
     # Longer signs first: one may be part of another.
     return Meaning("number", tuple(sorted(signs | between, key=lambda sign: (-len(sign), sign))), decimal)
+
+
+def _signs_around(found: list[re.Match[str]]) -> set[str] | None:
+    """What stands before and after the numbers, or None where it is more than a sign or one unit."""
+    leading = {match[place].strip() for match in found for place in ("before", "mid")} - {""}
+    trailing = {match["after"].strip() for match in found} - {""}
+    units = trailing - set(_SIGNS)
+    if not leading <= set(_SIGNS) or len(units) > 1 or len(leading | trailing) > 2:
+        return None  # pounds and kilograms are not one number
+    if any(not _UNIT.fullmatch(unit) for unit in units):
+        return None
+    with_unit = [match["after"] for match in found if match["after"].strip() in units]
+    apart = all(after[0].isspace() for after in with_unit)
+    attached = units <= _ATTACHED and len(with_unit) == len(found)
+    return leading | trailing if apart or attached else None
+
+
+def _notation(bodies: list[str]) -> tuple[str, set[str]] | None:
+    """What stands before the decimals, and what between the thousands; None where they are written in several ways."""
+    spaced = any(_SPACED.fullmatch(body) for body in bodies)
+    plain = [re.sub(_GAPS, "", body) if _SPACED.fullmatch(body) else body for body in bodies]
+    for decimal, thousands, pattern in _NOTATIONS:
+        if all(pattern.fullmatch(body) for body in plain):
+            return decimal, {thousands} & set("".join(plain)) | ({"'"} & set("".join(bodies)) if spaced else set())
+    return None

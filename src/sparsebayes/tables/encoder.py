@@ -276,30 +276,57 @@ def _to_data(column: Column) -> dict[str, Any]:
     return {"number": column.name, **numbers, **(signs if column.removed or column.decimal != "." else {})}
 
 
+_ALIEN = "the model file does not describe its input columns in the way that 'sparsebayes fit' does"
+
+
+# What plain data of a column must and may have, and of which type, by the entry that names the column.
+_STANDARDISED = {"centre": float, "scale": float, "fill": float}
+_FORMS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
+    "category": ({"levels": list}, {"kind": str}),
+    "number": (_STANDARDISED, {"removed": list, "decimal": str}),
+    "date": (_STANDARDISED | {"cycles": list, "day_first": bool}, {}),
+}
+
+
 def _column(item: Any) -> Column:
     """The column that :func:`_to_data` described; ModelFileError where it did not."""
-    if isinstance(item, dict) and "category" in item:
-        found = _checked(item, {"category": str, "levels": list}, {"kind": str})
-        levels, kind = found["levels"], found.get("kind", "text")
-        if _are_texts(levels) and len(levels) > 1 and len(set(levels)) == len(levels) and kind in KINDS:
-            return Category(found["category"], tuple(levels), kind)
-    elif isinstance(item, dict) and ("number" in item or "date" in item):
-        what = "number" if "number" in item else "date"
-        numbers = {"centre": float, "scale": float, "fill": float}
-        dated = {"cycles": list, "day_first": bool} if what == "date" else {}
-        found = _checked(item, {what: str, **numbers, **dated}, {} if dated else {"removed": list, "decimal": str})
-        centre, scale, fill = (found[key] for key in numbers)
-        if bool(np.all(np.isfinite([centre, scale, fill]))) and scale > 0.0:
-            if what == "number":
-                removed, decimal = found.get("removed", []), found.get("decimal", ".")
-                if _are_texts(removed) and "" not in removed and decimal in (".", ","):
-                    return Numeric(found["number"], centre, scale, fill, tuple(removed), decimal)
-            elif _are_texts(found["cycles"]) and set(found["cycles"]) <= set(CYCLES):
-                return Date(found["date"], centre, scale, fill, tuple(found["cycles"]), found["day_first"])
-    raise ModelFileError(_ALIEN)
+    what = next((key for key in _FORMS if isinstance(item, dict) and key in item), None)
+    if what is None:
+        raise ModelFileError(_ALIEN)
+    needed, optional = _FORMS[what]
+    found = _checked(item, {what: str, **needed}, optional)
+    column = _READERS[what](found)
+    if column is None:
+        raise ModelFileError(_ALIEN)
+    return column
 
 
-_ALIEN = "the model file does not describe its input columns in the way that 'sparsebayes fit' does"
+def _category(found: dict[str, Any]) -> Category | None:
+    levels, kind = found["levels"], found.get("kind", "text")
+    distinct = _are_texts(levels) and len(set(levels)) == len(levels) > 1
+    return Category(found["category"], tuple(levels), kind) if distinct and kind in KINDS else None
+
+
+def _number(found: dict[str, Any]) -> Numeric | None:
+    removed, decimal = found.get("removed", []), found.get("decimal", ".")
+    signs = _are_texts(removed) and "" not in removed and decimal in (".", ",")
+    return Numeric(found["number"], *_standards(found), tuple(removed), decimal) if signs else None
+
+
+def _date(found: dict[str, Any]) -> Date | None:
+    cycles = found["cycles"]
+    known = _are_texts(cycles) and set(cycles) <= set(CYCLES)
+    return Date(found["date"], *_standards(found), tuple(cycles), found["day_first"]) if known else None
+
+
+_READERS = {"category": _category, "number": _number, "date": _date}
+
+
+def _standards(found: dict[str, Any]) -> tuple[float, float, float]:
+    centre, scale, fill = (found[key] for key in _STANDARDISED)
+    if not np.all(np.isfinite([centre, scale, fill])) or scale <= 0.0:
+        raise ModelFileError(_ALIEN)
+    return centre, scale, fill
 
 
 def _checked(item: dict[str, Any], needed: dict[str, type], optional: dict[str, type]) -> dict[str, Any]:

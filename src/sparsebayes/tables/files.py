@@ -8,7 +8,7 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sparsebayes.atomic import write_atomically
 
 from .cells import as_number, is_missing
-from .table import MAX_COLUMNS, Array, Table, as_cells, list_names
+from .table import HEADERLESS, MAX_COLUMNS, Array, Table, as_cells, list_names
 
 _PARQUET = (".parquet", ".pq")
 _FEATHER = (".feather", ".arrow", ".ipc")
@@ -29,7 +29,6 @@ _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 # Characters that no text file has, and binary files have soon.
 _BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
-_HEADERLESS = "the first line holds values, not names"
 _YEARS = range(1800, 2201)
 
 Columns = tuple[list[str], list[Any], list[str]]
@@ -59,7 +58,7 @@ def read_table(path: Path) -> Table:
         raise ValueError(f"{path}: the column name {list_names(twice)} occurs more than once; rename the columns")
     if not columns or len(columns[0]) == 0:
         raise ValueError(f"{path} has a header but no rows")
-    headed = suffix not in (*_PARQUET, *_FEATHER) and not any(_HEADERLESS in note for note in notes)
+    headed = suffix not in (*_PARQUET, *_FEATHER) and not any(HEADERLESS in note for note in notes)
     return Table(path, dict(zip(names, columns, strict=True)), tuple(notes), 2 if headed else 1)
 
 
@@ -143,7 +142,7 @@ def _read_csv(path: Path, content: bytes) -> Columns:
     names = [name.strip() for name in rows[0]]
     if _lacks_header(rows):
         names = [f"column{k + 1}" for k in range(len(rows[0]))]
-        notes.append(f"{_HEADERLESS}: the columns are called {list_names(names[:2])} … {names[-1]!r}")
+        notes.append(f"{HEADERLESS}: the columns are called {list_names(names[:2])} … {names[-1]!r}")
         rows.insert(0, names)
     return names, [list(column) for column in zip(*rows[1:], strict=True)], notes
 
@@ -242,31 +241,42 @@ def _from_arrow(pyarrow: Any, column: Any) -> Array | list[str]:
 
 
 def _read_excel(path: Path, content: bytes) -> Columns:
+    filled = {title: rows for title, rows in _sheets(path, content).items() if rows}
+    if not filled:
+        raise ValueError(f"{path} is empty; expected a header line and rows of numbers")
+    title, rows = next(iter(filled.items()))
+    width = max(len(row) for row in rows)
+    _check_width(path, width)
+    names = ["" if cell is None else str(cell).strip() for cell in _filled_up(rows[0], width)]
+    cells = np.empty((len(rows) - 1, width), dtype=object)
+    for values, row in zip(cells, rows[1:], strict=True):
+        values[:] = _filled_up(row, width)
+    notes = [f"read from the first of {len(filled)} sheets, {title!r}"] if len(filled) > 1 else []
+    return names, [as_cells(column) for column in cells.T], notes
+
+
+def _sheets(path: Path, content: bytes) -> dict[str, list[list[Any]]]:
+    """The rows of every sheet that hold anything, each as far as its last filled cell."""
     try:
         import openpyxl
     except ImportError as error:
         raise ImportError('Excel files need openpyxl: pip install "sparsebayes[excel]"; or save it as CSV') from error
     try:
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
-        sheets = {sheet.title: [list(row) for row in sheet.iter_rows(values_only=True)] for sheet in book.worksheets}
+        sheets = {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets}
         book.close()
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         raise ValueError(f"{path} is not an Excel file that can be read: {error}") from error
-    filled = {title: rows for title, rows in sheets.items() if any(cell is not None for row in rows for cell in row)}
-    if not filled:
-        raise ValueError(f"{path} is empty; expected a header line and rows of numbers")
-    title, found = next(iter(filled.items()))
-    rows = [row for row in found if any(cell is not None for cell in row)]
-    width = max(max(k for k, cell in enumerate(row) if cell is not None) for row in rows) + 1
-    _check_width(path, width)
-    rows = [(row + [None] * width)[:width] for row in rows]
-    names = ["" if cell is None else str(cell).strip() for cell in rows[0]]
-    columns = []
-    for place in range(width):
-        values = np.empty(len(rows) - 1, dtype=object)
-        values[:] = [row[place] for row in rows[1:]]
-        columns.append(as_cells(values))
-    return names, columns, [f"read from the first of {len(filled)} sheets, {title!r}"] if len(filled) > 1 else []
+    return {title: list(filter(None, map(_shortened, rows))) for title, rows in sheets.items()}
+
+
+def _shortened(row: Sequence[Any]) -> list[Any]:
+    last = max((k for k, cell in enumerate(row) if cell is not None), default=-1)
+    return list(row[: last + 1])
+
+
+def _filled_up(row: list[Any], width: int) -> list[Any]:
+    return row + [None] * (width - len(row))
 
 
 def _pyarrow() -> tuple[Any, Any]:

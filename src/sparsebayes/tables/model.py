@@ -64,6 +64,10 @@ class TableModel:
     target: str
     split: Split
 
+    def __repr__(self) -> str:
+        """One line: what it predicts, from how many columns, by which estimator."""
+        return f"TableModel({self.target!r} from {len(self.encoder.names)} columns, estimator={self.estimator!r})"
+
     @property
     def estimator_(self) -> Any:
         """The fitted estimator, under the name that scikit-learn gives to what is fitted."""

@@ -20,6 +20,8 @@ _NAMES_SHOWN = 20
 _LARGEST = 1e150  # squares of larger numbers overflow
 
 MAX_COLUMNS = 10_000
+# How the note of a file without names begins.
+HEADERLESS = "the first line holds values, not names"
 
 
 @dataclass(frozen=True)
@@ -148,14 +150,9 @@ class Table:
         if isinstance(cells, np.ndarray):
             texts = [_text_of(value) for value in cells.tolist()]
             return [as_truth(text) or text for text in texts] if kind == "boolean" else texts
-        if kind == "boolean":
-            return [cell.strip() if (truth := as_truth(cell)) is None else truth for cell in cells]
-        if kind == "number":
-            numbers = (as_number(cleaned(cell, meaning.removed, meaning.decimal)) for cell in cells)
-            return [c.strip() if value is None else _text_of(value) for c, value in zip(cells, numbers, strict=True)]
         if kind == "date":
             return [_text_of(value) for value in self.days(name, meaning.day_first).tolist()]
-        return ["" if is_missing(cell) else cell.strip() for cell in cells]
+        return [_READ_AS.get(kind, _as_text)(cell.strip(), meaning) for cell in cells]
 
     def first_text(self, name: str) -> tuple[int, str]:
         """Row and content of the first cell that is not a number."""
@@ -189,8 +186,14 @@ def as_table(data: Any, name: str = "the table") -> Table:
     """
     if isinstance(data, Table):
         return data
+    keys = getattr(data, "columns", list(data) if isinstance(data, Mapping) else None)
+    if keys is None:
+        raise TypeError(
+            f"{name} is of type {type(data).__name__}: expected a data frame, or a mapping from names of columns to "
+            "their values; a bare array goes to the estimator itself (estimator_)"
+        )
     columns: dict[str, Array | list[str]] = {}
-    for key in data.columns if hasattr(data, "columns") else data:
+    for key in keys:
         values = np.asarray(data[key])
         if values.ndim != 1:
             raise ValueError(f"{name}: column {str(key)!r} has shape {values.shape}; expected one value for each row")
@@ -243,6 +246,24 @@ def _text_of(value: float) -> str:
     if np.isnan(value):
         return ""
     return str(int(value)) if np.isfinite(value) and value == np.round(value) else repr(value)
+
+
+def _as_text(cell: str, _: Meaning) -> str:
+    return "" if is_missing(cell) else cell
+
+
+def _as_truth_text(cell: str, _: Meaning) -> str:
+    truth = as_truth(cell)
+    return cell if truth is None else truth
+
+
+def _as_number_text(cell: str, meaning: Meaning) -> str:
+    value = as_number(cleaned(cell, meaning.removed, meaning.decimal))
+    return cell if value is None else _text_of(value)
+
+
+# How a cell of a column of texts is written where the column is one of these; as it stands in all others.
+_READ_AS = {"boolean": _as_truth_text, "number": _as_number_text}
 
 
 def _is_null(cell: Any) -> bool:

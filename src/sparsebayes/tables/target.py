@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .encoder import MAX_LEVELS
-from .table import Table, did_you_mean, list_names, shortened
+from .table import HEADERLESS, Table, did_you_mean, list_names, shortened
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 TASKS = (REGRESSION, CLASSIFICATION)
@@ -61,7 +61,9 @@ def read_target(table: Table, name: str | None, task: str | None = None) -> Targ
     if name is None or name not in table.names:
         what = "no --target is given" if name is None else f"--target {name!r} is not a column"
         near = did_you_mean([name], table.names) if name is not None else ""
-        raise ValueError(f"{what}; the columns of {table.path} are {list_names(table.names)}{near}")
+        # Where the first line holds values and no names, that is why a name is not there.
+        noted = f"; {HEADERLESS}" if any(note.startswith(HEADERLESS) for note in table.notes) else ""
+        raise ValueError(f"{what}; the columns of {table.path} are {list_names(table.names)}{near}{noted}")
     numbers, kind = table.parse(name), table.meaning(name).kind
     if kind == "date":
         raise ValueError(
@@ -106,7 +108,7 @@ def _decide(numbers: NDArray[np.float64] | None, kind: str) -> tuple[str, str]:
         return CLASSIFICATION, "its values are true and false" if kind == "boolean" else "its values are texts"
     present = numbers[np.isfinite(numbers)]
     n_values = len(np.unique(present))
-    if n_values == 2:
+    if n_values == 2 and len(present) > 2:
         return CLASSIFICATION, "it has two values"
     whole = np.array_equal(present, np.round(present))
     if n_values <= _FEW and whole:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
 from scipy.special import expit, gammaln, logsumexp
 from scipy.special import softmax as _softmax
 from scipy.stats import norm
@@ -176,6 +177,9 @@ def _laplace(est: Any, posterior: Any, values: Array, y: NDArray[Any], weights: 
     for k in range(n_outputs):
         columns[:, k, outputs == k] = values[:, posterior.functions[outputs == k]]
     log_p, gradient, curvature = _likelihood(est, posterior, columns, y, weights)
+    if n_outputs > 1 and est.shared_support and np.all(est.alpha_ == est.alpha_[0]):
+        p = _softmax(columns @ posterior.mean, axis=1)
+        return _shared(est, posterior, values[:, posterior.functions[outputs == 0]], p, log_p, gradient, weights)
     alpha = est.alpha_[np.isfinite(est.alpha_)]
     flat = columns.reshape(-1, len(alpha))
     precision = flat.T @ np.einsum("nkl,nla->nka", curvature, columns).reshape(-1, len(alpha)) + np.diag(alpha)
@@ -193,6 +197,27 @@ def _laplace(est: Any, posterior: Any, values: Array, y: NDArray[Any], weights: 
         ratio = np.diagonal(posterior.covariance) / np.diagonal(precise)
         found["softmax covariance"] = float(np.max(np.abs(0.5 * np.log(ratio)), initial=0.0))
     return found
+
+
+def _shared(
+    est: Any, posterior: Any, Phi: Array, p: Array, log_p: float, gradient: Array, weights: Array
+) -> dict[str, float]:
+    """Classes that share functions: the mode by its slope, evidence and covariances by one matrix for each class.
+
+    The covariances have a common factor, by which left-out rows are predicted best.
+    """
+    K, alpha = p.shape[1], est.alpha_[0][np.isfinite(est.alpha_[0])]
+    mean = posterior.mean.reshape(K, -1)
+    curved = weights[:, None] * p * (1.0 - p) * K / (K - 1)
+    precisions = [Phi.T @ (curved[:, k, None] * Phi) + np.diag(alpha) for k in range(K)]
+    uphill = (Phi.T @ gradient.reshape(len(Phi), K)).T - alpha * mean
+    moved = mean + np.array([np.linalg.solve(one, up) for one, up in zip(precisions, uphill, strict=True)])
+    occam = float(np.sum(np.log(alpha))) - sum(float(np.linalg.slogdet(one)[1]) for one in precisions) / K
+    evidence = log_p - 0.5 * float(np.sum(alpha * mean**2)) + 0.5 * (K - 1) * occam
+    covariance = np.asarray(block_diag(*[_inverse(one) for one in precisions]), dtype=np.float64)
+    factor = float(np.trace(posterior.covariance) / np.trace(covariance)) if len(covariance) else 1.0
+    found = _relative(est, posterior, moved.ravel(), factor * covariance, evidence)
+    return found | {"factor": float(not 0.0 < factor <= 1.0 + 1e-9)}
 
 
 def _inverse(precision: Array) -> Array:

@@ -45,15 +45,23 @@ def data_folder() -> Path:
     return Path(os.environ.get("SPARSEBAYES_DATA") or Path("..", "shared", "data")).expanduser()
 
 
+# Ways to take several classes, by what is added to the name of a table: one against the rest, jointly with functions of
+# each class's own, and jointly with one set of functions, which is the default.
+_WAYS: dict[str, dict[str, Any]] = {
+    "": {"multi_class": "ovr"},
+    "_joint": {"shared_support": False},
+    "_shared": {},
+}
+
+
 def table_problems() -> list[Problem]:
     """All problems of real tables; several classes jointly, and one against the rest."""
     found = [_problem(name, "regression", partial(_regression, *where)) for name, where in _REGRESSION.items()]
     found += [Problem(name, ("classification", "papers"), partial(_published, name)) for name in _RAETSCH]
     found += [_problem(name, "classification", partial(_classes, *where, {})) for name, where in _TWO_CLASSES.items()]
     for name, where in _SEVERAL_CLASSES.items():
-        for way, ending in (("ovr", ""), ("softmax", "_joint")):
-            draw = partial(_classes, *where, {"multi_class": way})
-            found.append(_problem(name + ending, "classification", draw))
+        for ending, options in _WAYS.items():
+            found.append(_problem(name + ending, "classification", partial(_classes, *where, options)))
     return found
 
 

@@ -82,6 +82,9 @@ def intervals(
     varying: Annotated[bool, typer.Option("--varying", help="Noise that varies, and nothing else.")] = False,
     chances: Annotated[bool, typer.Option("--chances", help="Counts and classes, and nothing else.")] = False,
     rival: Annotated[list[str] | None, typer.Option("--rival", help="gp beside.", show_default=False)] = None,
+    gamma: Annotated[
+        str | None, typer.Option("--gamma", help="Learn widths: evidence or ard; by default they are given.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write as well.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
@@ -91,6 +94,7 @@ def intervals(
     Examples:
       sparsebayes bench intervals --quick
       sparsebayes bench intervals --seeds 0-2 --only concrete --rival gp
+      sparsebayes bench intervals --gamma ard --only boston
       sparsebayes bench intervals --varying
       sparsebayes bench intervals --chances --seeds 0
 
@@ -111,6 +115,8 @@ def intervals(
     unknown = [name for name in rival or [] if name not in bars.RIVALS]
     if unknown:
         raise ValueError(f"no rival is called {', '.join(map(repr, unknown))}; choose among {', '.join(bars.RIVALS)}")
+    if gamma is not None and gamma not in bars.LEARNED:
+        raise ValueError(f"--gamma {gamma!r}: expected one of {', '.join(bars.LEARNED)}")
     part = varying or chances
     everything = not (part or only or quick)
     problems = [] if part else bars.interval_problems(only or (), quick=quick)
@@ -119,7 +125,7 @@ def intervals(
     if out is not None:
         check_target(out)
     progress = Console(stderr=True, highlight=False, markup=False)
-    rows = list(bars.run(problems, draws, rival or [], progress.print))
+    rows = list(bars.run(problems, draws, rival or [], progress.print, gamma))
     checks = list(noise.run(progress.print)) if varying or everything else []
     checks += others.counts() if chances or everything else []
     classes = list(others.run(tables, draws, progress.print))

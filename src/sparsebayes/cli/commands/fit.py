@@ -45,6 +45,9 @@ def command(
     noise_variance: Annotated[
         float | None, typer.Option("--noise-variance", help="Fix the noise variance; learned by default.")
     ] = None,
+    noise: Annotated[
+        str, typer.Option("--noise", help="constant, or varies: learned as a function of the inputs (regression).")
+    ] = "constant",
     solver: Annotated[str, typer.Option("--solver", help="How the evidence is maximised.")] = "sequential",
     effort: Annotated[
         str, typer.Option("--effort", help="From how many places the search begins: fast, default or thorough.")
@@ -86,6 +89,7 @@ def command(
       sparsebayes fit patients.parquet -t outcome --drop id --out triage.model
       sparsebayes fit genes.csv -t level --kernel columns --test 0
       sparsebayes fit energy.csv -t load --gamma ard --effort fast
+      sparsebayes fit crash.csv -t acceleration --noise varies
       sparsebayes fit visits.csv -t count --likelihood poisson --cv 5
       sparsebayes fit houses.csv -t price --explain
       sparsebayes fit wine.csv -t quality --task classification --json
@@ -104,6 +108,7 @@ def command(
         likelihood=likelihood,
         gamma=_gamma(gamma),
         noise_variance=noise_variance,
+        noise=noise,
         solver=solver,
         effort=effort,
         test=test,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -42,9 +43,12 @@ LITTLE_MORE = 1.25
 
 @dataclass(frozen=True)
 class Result:
-    """The winning start, its posterior recomputed on the data, and the proof of its convergence."""
+    """The winning start, its posterior recomputed on the data, and the proof of its convergence.
 
-    active: Active
+    ``active`` is an ``Active``, or the ``SharedFunctions`` of several classes.
+    """
+
+    active: Any
     status: Status
     certificate: Certificate
     history: list[Record]

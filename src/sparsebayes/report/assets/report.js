@@ -25,7 +25,7 @@ function replay(block) {
       .filter((part) => part).join("; ")
       : move in search.words && f >= 0 ? `${search.words[move]} ${search.names[f]}`
       : move === "noise" ? "the noise was re-estimated" : "several functions were re-estimated together";
-    const kept = start === search.winner ? ", the one that was kept" : "";
+    const kept = search.winner[0] <= k && k <= search.winner[1] ? ", the one that was kept" : "";
     const level = search.noise ? `, noise ${noise}` : "";
     return `Record ${k + 1} of ${search.records.length} (start ${start}${kept}): ${what}. `
       + `Objective ${objective} nats, ${active} function${active === 1 ? "" : "s"} in the model${level}.`;
@@ -48,6 +48,7 @@ function replay(block) {
   }
 
   let timer = null;
+  let untouched = true; // the slider stands where the model was reached, and the first play begins at the beginning
   function stop() {
     clearInterval(timer);
     timer = null;
@@ -56,7 +57,8 @@ function replay(block) {
   }
   button.addEventListener("click", () => {
     if (timer !== null) return stop();
-    if (slider.value === slider.max) slider.value = "1";
+    if (untouched || slider.value === slider.max) slider.value = "1";
+    untouched = false;
     button.textContent = "Pause";
     button.setAttribute("aria-pressed", "true");
     // However long the search was, it plays in about twenty seconds.
@@ -67,7 +69,7 @@ function replay(block) {
       if (slider.value === slider.max) stop();
     }, 100);
   });
-  slider.addEventListener("input", () => { if (timer !== null) stop(); show(); });
+  slider.addEventListener("input", () => { untouched = false; if (timer !== null) stop(); show(); });
   show();
 }
 

@@ -1,0 +1,89 @@
+r"""Error bars of attributions that hold what a model fitted again would say.
+
+The posterior is that of the weights of the functions that were kept, and knows nothing of the choice of these.  What it
+leaves out, searches on parts of the rows have measured: error bars of predictions have to be c times as wide
+(``std_scale_``).  The noise is what it is, so all of the difference belongs to the functions: with the noise variance
+:math:`\sigma^2` and the posterior's variance v of the output, both on average over the rows,
+
+.. math::
+
+    f^2 = \frac{c^2(\sigma^2+v)-\sigma^2}{v} = 1+(c^2-1)\,\frac{\sigma^2+v}{v}
+
+is what their variances are to be multiplied by.
+
+A column that was left out has a weight of zero and an error bar of none, though the next sample may bring it in.  The
+data determine its weight, beside the functions that were kept, to :math:`1/\sqrt{s_m}` (Tipping & Faul 2003, eq. 20),
+and so its attribution to :math:`|x_m-r_m|/\sqrt{s_m}`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsebayes.estimators.uncertainty import ErrorBars
+from sparsebayes.posterior import GaussianPosterior
+from sparsebayes.typing import Array
+
+UNCERTAINTIES = ("calibrated", "posterior")
+
+
+def check_uncertainty(uncertainty: str) -> None:
+    """Refuse a kind of error bars that there is not."""
+    if uncertainty not in UNCERTAINTIES:
+        raise ValueError(f"uncertainty={uncertainty!r}: expected one of {', '.join(map(repr, UNCERTAINTIES))}")
+
+
+def factors(est: Any, values: Array) -> Array:
+    """What the standard deviations of every output are multiplied by; one where nothing is known.
+
+    Parameters
+    ----------
+    est : estimator
+        A fitted regressor.
+    values : ndarray of shape (n, functions)
+        The kept functions on the rows over which the variances are averaged.
+    """
+    if not isinstance(est, ErrorBars):
+        return np.ones(len(est._posteriors))
+    scales = np.atleast_1d(est.std_scale_)
+    return np.array([_factor(p, values, float(c)) for p, c in zip(est._posteriors, scales, strict=True)])
+
+
+def _factor(posterior: Any, values: Array, scale: float) -> float:
+    if not isinstance(posterior, GaussianPosterior):
+        return 1.0
+    own = float(np.mean(posterior.spread(values)))
+    total = own + float(np.mean(posterior.noise_square(values)))
+    return float(np.sqrt(1.0 + max(scale**2 - 1.0, 0.0) * total / own)) if own > 0.0 else 1.0
+
+
+def left_out(est: Any) -> Array:
+    """Standard errors of the weights of columns that were left out, (d, K); zero where they are not known.
+
+    They are known of the columns of regressions, as long as the model holds the rows that it was fitted to.
+    """
+    d, count = est.n_features_in_, len(est._posteriors)
+    found = np.zeros((d, count))
+    data = est._fitted_to
+    of_columns = est.get_params(deep=False).get("basis", 0) is None
+    if not of_columns or data is None or not isinstance(data.X, np.ndarray):
+        return found
+    columns = data.X - est.X_offset_
+    weights = np.ones(len(columns)) if data.sample_weight is None else data.sample_weight
+    values = values_of(est._functions, columns)
+    for k, posterior in enumerate(est._posteriors):
+        if isinstance(posterior, GaussianPosterior):
+            beta = weights / np.broadcast_to(posterior.noise(values), len(columns))
+            cross = (values[:, posterior.functions] * beta[:, None]).T @ columns
+            # T&F eq. 19: S less what the kept functions explain of the column.
+            s = beta @ np.square(columns) - np.einsum("fm,fm->m", cross, posterior.covariance @ cross)
+            outside = (np.atleast_2d(est.coef_)[k] == 0.0) & (s > 0.0)
+            found[outside, k] = 1.0 / np.sqrt(s[outside])
+    return found
+
+
+def values_of(functions: Any, X: Array) -> Array:
+    """The kept functions on rows, of which a model may have none."""
+    return np.zeros((len(X), 0)) if functions is None else functions.evaluate(X)

@@ -1,0 +1,240 @@
+"""Several classes that share functions, against dense algebra."""
+
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import log_softmax, softmax
+
+from sparsebayes import RVC, SparseBayesClassifier, datasets
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference import Settings, Status
+from sparsebayes.inference.fit.classes import certify_classes, run_classes
+from sparsebayes.inference.models.classes import ClassModel, ClassRows
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.likelihood import Categorical
+from sparsebayes.testing import check_posterior
+
+
+def problem_of(seed, n=60, classes=4, weighted=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    Phi = np.c_[np.exp(-0.7 * ((X[:, None] - X[None]) ** 2).sum(2)), np.ones(n)] * rng.uniform(0.1, 10.0, n + 1)
+    labels = np.digitize(X[:, 0] + 0.5 * rng.normal(size=n), [-0.7, 0.0, 0.7][: classes - 1])
+    weights = rng.integers(1, 4, n).astype(float) if weighted else np.ones(n)
+    return LaplaceProblem(DenseDesign(Phi), Categorical(np.eye(classes)[labels], weights), np.ones(n + 1, bool), n)
+
+
+def model_of(problem, functions=(3, 11, 20, 60), alpha=(0.3, 1.0, 2.0, 0.1)):
+    model = ClassModel.of(ClassRows(problem), np.array(functions), np.array(alpha))
+    return model.at(model.alpha, 1e-14)
+
+
+def exact_laplace(model):
+    """Laplace's evidence of all K P weights, by one dense matrix."""
+    rows, P, K = model.rows, model.size, model.rows.n_classes
+    W = model.weights
+    p = softmax(model.values @ W, axis=1)
+    H = np.zeros((K * P, K * P))
+    for n in range(len(p)):
+        curvature = rows.counts[n] * (np.diag(p[n]) - np.outer(p[n], p[n]))
+        H += np.kron(curvature, np.outer(model.values[n], model.values[n]))
+    H += np.diag(np.tile(model.alpha, K))
+    fit = rows.counts @ np.sum(rows.targets * log_softmax(model.values @ W, axis=1), axis=1)
+    prior = 0.5 * K * np.sum(np.log(model.alpha)) - 0.5 * model.alpha @ np.sum(W**2, axis=1)
+    return fit + prior - 0.5 * np.linalg.slogdet(H)[1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_evidence_is_below_that_of_laplace_by_little(seed, weighted):
+    model = model_of(problem_of(seed, weighted=weighted))
+    exact = exact_laplace(model)
+    assert exact - 0.05 * abs(exact) < model.evidence <= exact
+
+
+def test_with_two_classes_it_is_that_of_laplace():
+    model = model_of(problem_of(0, classes=2))
+    assert_allclose(model.evidence, exact_laplace(model), rtol=1e-10)
+
+
+def test_where_all_classes_are_equally_likely_it_is_that_of_laplace():
+    model = model_of(problem_of(1), alpha=(1e9, 1e9, 1e9, 1e9))
+    assert_allclose(model.evidence, exact_laplace(model), rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_mode_has_no_slope(seed):
+    model = model_of(problem_of(seed, weighted=True))
+    p = softmax(model.values @ model.weights, axis=1)
+    slope = (
+        model.values.T @ (model.rows.counts[:, None] * (model.rows.targets - p)) - model.alpha[:, None] * model.weights
+    )
+    assert np.max(np.abs(slope)) < 1e-5
+    assert_allclose(model.weights.sum(axis=1), 0.0, atol=1e-6)
+
+
+def frozen(model, curvature, alpha):
+    """The evidence with rows as curved as given."""
+    grams = [model.values.T @ (c[:, None] * model.values) + np.diag(alpha) for c in curvature.T]
+    occam = model.rows.n_classes * np.sum(np.log(alpha)) - sum(np.linalg.slogdet(gram)[1] for gram in grams)
+    return model.height + 0.5 * model.share * occam
+
+
+def test_scores_are_the_slope_of_the_evidence_of_the_problem_that_is_gaussian_at_the_mode():
+    model = model_of(problem_of(2))
+    for i in (7, 30, 41):
+        found = model.outside(np.array([i]))
+        grown = model.with_functions(np.array([i]), np.array([1e6]))
+        grown = grown.at(grown.alpha, 1e-15)
+        gained = frozen(grown, model.curvature, grown.alpha) - frozen(model, model.curvature, model.alpha)
+        assert_allclose(2e6 * gained, found.relevance(model.share)[0], rtol=1e-3)
+
+
+def test_settled_precisions_are_a_fixed_point():
+    model = ClassModel.of(ClassRows(problem_of(3)), np.arange(0, 61, 4), np.full(16, 0.1)).settled(1e-9)
+    assert 0 < model.size < 16
+    determined = model.share * np.sum(1.0 - model.alpha[:, None] * model.variance, axis=1)
+    # Precisions are compared with others at steps of a tenth of their logarithm.
+    assert_allclose(model.alpha, determined / np.sum(model.weights**2, axis=1), rtol=0.05)
+    assert np.max(model.reestimates().gain) <= 1e-9
+
+
+def test_the_model_without_a_function_is_found_from_the_one_with_it():
+    model = model_of(problem_of(4))
+    smaller = model.only(np.array([True, False, True, True]))
+    again = model_of(problem_of(4), (3, 20, 60), (0.3, 2.0, 0.1))
+    assert_allclose(smaller.at(smaller.alpha, 1e-14).evidence, again.evidence, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_certified_is_so(seed):
+    """No function outside gains when it is added, and none inside is better with another precision."""
+    problem = problem_of(seed, n=90, classes=3)
+    model = RVC(kernel="rbf", gamma=0.5).fit(*_rows(problem))
+    certificate = model.certificate_
+    assert model.status_ is Status.CONVERGED
+    assert certificate.converged
+    assert certificate.tol == 0.1
+
+
+def _rows(problem):
+    labels = np.argmax(problem.likelihood.targets, axis=1)
+    rng = np.random.default_rng(5)
+    return np.c_[labels + 0.6 * rng.normal(size=len(labels)), rng.normal(size=len(labels))], labels
+
+
+def test_no_addition_to_what_was_found_brings_a_nat():
+    """Gains are certified for the problem that is Gaussian at the mode; as the mode moves, they may be more."""
+    problem = problem_of(6, n=80, classes=3)
+    result = run_classes(problem, RVC()._checked_solver(), _settings())
+    rows = ClassRows(problem)
+    columns, outputs = problem.split(result.active.indices)
+    kept = columns[outputs == 0]
+    model = ClassModel.of(rows, kept, result.active.alpha[outputs == 0] / rows.norms[kept] ** 2)
+    model = model.at(model.alpha, 1e-12)
+    for i in np.setdiff1d(np.arange(problem.design.shape[1]), kept):
+        for alpha in (0.01, 0.1, 1.0, 10.0):
+            grown = model.with_functions(np.array([i]), np.array([alpha]))
+            assert grown.objective <= model.objective + 1.0
+    assert certify_classes(model, 0.1).log_evidence == pytest.approx(result.certificate.log_evidence, abs=1e-3)
+
+
+def _settings():
+
+    return Settings(tol=1e-3, max_iter=10_000)
+
+
+def test_classes_share_functions_and_their_precisions():
+    X, y = datasets.load("iris", return_X_y=True)
+    model = RVC().fit(X, y)
+    assert model.coef_.shape == (3, len(model.relevance_))
+    assert_array_equal(model.alpha_, np.tile(model.alpha_[0], (3, 1)))
+    assert_allclose(model.coef_.sum(axis=0), 0.0, atol=1e-4 * np.max(np.abs(model.coef_)))
+    own = RVC(shared_support=False).fit(X, y)
+    assert np.any(np.isinf(own.alpha_))
+
+
+def test_the_order_of_the_classes_makes_no_difference():
+    X, y = datasets.load("wine", return_X_y=True)
+    X = (X - X.mean(0)) / X.std(0)
+    model, other = RVC().fit(X, y), RVC().fit(X, 2 - y)
+    assert_array_equal(model.relevance_, other.relevance_)
+    assert_allclose(model.predict_proba(X), other.predict_proba(X)[:, ::-1], atol=1e-6)
+
+
+def test_evidence_lost_is_that_of_the_model_without():
+    problem = problem_of(7, n=80, classes=3)
+    result = run_classes(problem, RVC()._checked_solver(), _settings())
+    rows = ClassRows(problem)
+    columns, outputs = problem.split(result.active.indices)
+    kept, alpha = columns[outputs == 0], result.active.alpha[outputs == 0]
+    for j in range(len(kept)):
+        stays = np.arange(len(kept)) != j
+        without = ClassModel.of(rows, kept[stays], alpha[stays] / rows.norms[kept[stays]] ** 2)
+        lost = result.certificate.log_evidence - without.evidence
+        assert_allclose(result.active.support.evidence_lost[j], lost, atol=5e-3)
+
+
+def test_left_out_outputs_are_those_of_a_refit_without_the_row():
+    problem = problem_of(8, n=50, classes=3)
+    model = model_of(problem, (3, 11, 20, 50))
+    predicted = model.left_out_outputs()
+    moved = np.abs(predicted - model.outputs).max(axis=1)
+    for n in np.argsort(-moved)[:5]:
+        rest = np.arange(50) != n
+        part = LaplaceProblem(
+            DenseDesign(problem.design.columns(slice(None))[rest]),
+            Categorical(problem.likelihood.targets[rest], np.ones(49)),
+            problem.candidates,
+            50,
+        )
+        rows = ClassRows(part)
+        scale = (rows.norms / model.rows.norms)[model.functions]
+        refit = ClassModel.of(rows, model.functions, model.alpha * scale**2).at(model.alpha * scale**2, 1e-12)
+        outputs = (model.values[n] / scale) @ refit.weights
+        outputs -= outputs.mean()
+        here = predicted[n] - predicted[n].mean()
+        before = model.outputs[n] - model.outputs[n].mean()
+        assert np.linalg.norm(here - outputs) < 0.6 * np.linalg.norm(before - outputs)
+
+
+@pytest.mark.parametrize(
+    ("name", "X", "y"),
+    [
+        ("one row in a class", np.random.default_rng(0).normal(size=(60, 2)), np.r_[2, np.arange(59) % 2]),
+        ("identical rows", np.ones((30, 2)), np.arange(30) % 3),
+        ("rows with several labels", np.repeat(np.random.default_rng(1).normal(size=(5, 2)), 8, 0), np.arange(40) % 3),
+    ],
+)
+def test_odd_tables_have_finite_probabilities(name, X, y):
+    started = time.process_time()
+    model = RVC().fit(X, y)
+    p = model.predict_proba(X)
+    assert np.all(np.isfinite(np.log(p[np.arange(len(y)), y]))), name
+    assert time.process_time() - started < 60.0
+
+
+def test_a_checkpoint_is_refused_with_the_way_out(tmp_path):
+    X, y = datasets.load("iris", return_X_y=True)
+    with pytest.raises(ValueError, match="shared_support=False"):
+        RVC(checkpoint=str(tmp_path / "search.json")).fit(X, y)
+
+
+def test_columns_in_other_units_make_no_difference():
+    X, y = datasets.load("iris", return_X_y=True)
+    model, other = SparseBayesClassifier().fit(X, y), SparseBayesClassifier().fit(X * [1e6, 1e-6, 1.0, 3.0], y)
+    assert_array_equal(model.relevance_, other.relevance_)
+    assert_allclose(model.predict_proba(X), other.predict_proba(X * [1e6, 1e-6, 1.0, 3.0]), atol=1e-5)
+
+
+def test_the_audit_of_a_posterior_knows_shared_functions():
+    X, y = datasets.load("iris", return_X_y=True)
+    weights = np.random.default_rng(0).integers(1, 3, len(y))
+    model = RVC().fit(X, y, weights)
+    found = check_posterior(model, X, y, weights)
+    assert found["factor"] == 0.0
+    model.alpha_[:, 0] *= 1.1
+    with pytest.raises(AssertionError, match="does not agree"):
+        check_posterior(model, X, y, weights)
