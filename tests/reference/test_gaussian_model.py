@@ -6,7 +6,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from sparsebayes.design import DenseDesign
+from sparsebayes import RVR
+from sparsebayes.basis import RBF
+from sparsebayes.datasets import make_sinc2d
+from sparsebayes.design import DenseDesign, LazyDesign, compress_kernel
 from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram, Posterior, Products
 from sparsebayes.inference.models.problem import GaussianProblem
@@ -211,3 +214,50 @@ def test_more_functions_than_rows_have_a_posterior_of_the_functions_themselves()
     np.testing.assert_allclose(
         posterior.explained.T @ posterior.explained, model.posterior.explained.T @ model.posterior.explained, atol=1e-12
     )
+
+
+class TestGivenNoise:
+    """A noise far below that of the targets lets in functions that inner products cannot tell apart."""
+
+    def test_functions_are_evaluated_once(self, monkeypatch):
+        passes, correlate = [], LazyDesign.correlate
+
+        def counted(self, V):
+            passes.append(self.shape)
+            return correlate(self, V)
+
+        monkeypatch.setattr(LazyDesign, "correlate", counted)
+        X, y = make_sinc2d(1000, random_state=0)
+        model = RVR(gamma=0.16, noise_variance=0.01, effort="fast").fit(X, y)
+        assert len(model.history_) > 10
+        assert len(passes) <= 2
+
+    def test_what_is_held_is_the_same_problem(self):
+        X, y = make_sinc2d(1000, random_state=0)
+        functions = RBF(2.5).bind(X)
+        stand_in = compress_kernel(functions, X, 1e-5, 500)
+        problem = GaussianProblem(
+            LazyDesign(functions, X), y[:, None], np.ones(1000), np.ones(1000, dtype=bool), stand_in=stand_in
+        )
+        held = problem.held()
+        assert isinstance(held.design, DenseDesign)
+        np.testing.assert_allclose(held.columns(np.arange(50)), problem.columns(np.arange(50)), rtol=1e-14)
+        np.testing.assert_allclose(held.projection, problem.projection, rtol=1e-10, atol=1e-10)
+        plain = posed(*draw(0))
+        assert plain.held() is plain
+
+    def test_no_kicks_where_functions_are_hidden(self):
+        X, y = make_sinc2d(150, random_state=0)
+        model = RVR(gamma=0.02, noise_variance=1e-3 * np.var(y)).fit(X, y)
+        assert {record.start for record in model.history_} == {0}
+        assert model.certificate_.converged
+
+    def test_a_model_says_whether_it_hides_functions(self):
+        x = np.linspace(-1.0, 1.0, 20)
+        Phi = np.column_stack([x, x + 1e-7 * x**2, np.cos(x)])
+        data = Gram(posed(Phi, x[:, None], np.ones(20)))
+        inside, alpha = np.array([0]), np.array([1e-6])
+        assert GaussianModel.of(data, inside, alpha, 1e4, False).hides
+        assert not GaussianModel.of(data, inside, alpha, 1e4, False).exactly().hides
+        apart = Gram(posed(Phi[:, [0, 2]], x[:, None], np.ones(20)))
+        assert not GaussianModel.of(apart, inside, alpha, 1e4, False).hides

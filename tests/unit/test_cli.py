@@ -270,3 +270,8 @@ class TestHelp:
 
     def test_version(self):
         assert succeed("--version").startswith("sparsebayes ")
+
+    @pytest.mark.parametrize(("found", "says"), [(None, "NumPy only"), (object(), "compiled settling")])
+    def test_version_says_whether_the_compiled_part_is_in_use(self, monkeypatch, found, says):
+        monkeypatch.setattr("sparsebayes.inference.models.compiled.library", lambda: found)
+        assert f"({says})" in succeed("--version")

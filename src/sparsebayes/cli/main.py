@@ -72,14 +72,21 @@ def _sentence(error: Exception) -> str:
 def _version(show: bool) -> None:
     if show:
         from sparsebayes._version import __version__
+        from sparsebayes.inference.models.compiled import library
 
-        typer.echo(f"sparsebayes {__version__}")
+        typer.echo(f"sparsebayes {__version__} ({'NumPy only' if library() is None else 'compiled settling'})")
         raise typer.Exit
 
 
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version, and whether its compiled part is in use.",
+            callback=_version,
+            is_eager=True,
+        ),
     ] = False,
 ) -> None:
     """Take the options that come before a command."""

@@ -147,6 +147,9 @@ class HStack(Design):
     def _routes(self, idx: Any) -> Iterator[tuple[Design, Index, Index]]:
         """Yield each part in use, where its columns go in the result, and their indices in the part."""
         place = positions(idx, self._shape[1])
+        if place.size and place.max() < self._ends[0]:  # as most indices are, the constant being last
+            yield self.parts[0], np.arange(place.size), place
+            return
         which = np.searchsorted(self._ends, place, side="right")
         for p in np.unique(which):
             part = self.parts[p]

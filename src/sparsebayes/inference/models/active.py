@@ -210,9 +210,11 @@ class ActiveSet(Factors, Active):
     def measured_gain(self, i: int, alpha: float) -> float:
         """What giving function i this precision (infinity takes it out) really gains."""
         if i not in self.indices:
-            trial = self.copy()
-            trial._append(i, alpha)
-            return trial.evidence(trial.posterior()) - self.evidence() - self.problem.inclusion_cost
+            _, _, R, z = self._grown(i)
+            grown = np.append(self.alpha, alpha)
+            rest = self.rest - float(np.sum(z[len(self.z) :] ** 2))
+            post = SmallPosterior.solve(R, z, rest, grown, self.beta)
+            return self.evidence(post, grown) - self.evidence() - self.problem.inclusion_cost
         j = self.indices.index(i)
         others = np.arange(self.size) != j
         stays = others | np.isfinite(alpha)

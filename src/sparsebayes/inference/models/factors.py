@@ -118,35 +118,37 @@ class Factors:
         if self._Q is None:  # a fragile model has found it from the residuals of the data
             self._Q = beta * (problem.projection - explained)
 
-    def _append(self, i: int, alpha: float) -> tuple[Array, float]:
-        """Orthogonalise column i against U; return its coefficients, and the norm of what enlarges the basis."""
-        u = len(self.R)
-        phi = self.problem.columns(np.array([i]))[:, 0]
-        inner = np.zeros(u)
+    def _grown(self, i: int) -> tuple[Array, Array, Array, Array]:
+        """What enlarges the basis by column i, (rows, 0 or 1), its coefficients in the old one, and R and z then."""
+        u, a = self.R.shape
+        phi = self.problem.columns(np.array([i]))
+        inner = np.zeros((u, 1))
         for _ in range(2):  # twice is enough (Kahan-Parlett)
             step = self.U.T @ phi
             phi = phi - self.U @ step
             inner += step
         rho = float(np.linalg.norm(phi))
-        self._post = None
+        if rho <= _IN_SPAN * np.sqrt(self.problem.sqnorms[i]):
+            return phi[:, :0], inner[:, 0], np.hstack([self.R, inner]), self.z
+        new = phi / rho
+        R = np.zeros((u + 1, a + 1))
+        R[:u, :a], R[:u, a:], R[u, a] = self.R, inner, rho
+        return new, inner[:, 0], R, np.vstack([self.z, new.T @ self._residual])
+
+    def _append(self, i: int, alpha: float) -> tuple[Array, float]:
+        """Orthogonalise column i against U; return its coefficients, and the norm of what enlarges the basis."""
+        u, self._post = len(self.R), None
+        new, inner, self.R, self.z = self._grown(i)
         self.indices.append(i)
         self.alpha = np.append(self.alpha, alpha)
-        if rho <= _IN_SPAN * np.sqrt(self.problem.sqnorms[i]):
-            self.R = np.column_stack([self.R, inner])
+        if not new.shape[1]:
             return inner, 0.0
         self._reserve(u + 1)
-        self._U[:, u] = phi / rho
-        new = self._U[:, u : u + 1]
+        self._U[:, u : u + 1] = new
         if self._C is not None:
             self._C[u] = self.problem.correlate(new)[:, 0]
-        grown = np.zeros((u + 1, len(self.indices)))
-        grown[:u, :-1] = self.R
-        grown[:u, -1], grown[u, -1] = inner, rho
-        self.R = grown
-        along = new.T @ self._residual
-        self._residual -= new @ along
-        self.z = np.vstack([self.z, along])
-        return inner, rho
+        self._residual -= new @ self.z[u:]
+        return inner, float(self.R[u, -1])
 
     def _joined(self, functions: list[int]) -> tuple[Array, Array, Array] | None:
         """Columns that enlarge U by these functions, with R and z then; None where they are nearly dependent."""

@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
+from sparsebayes.inference.models.compiled import How, Library, MadeOf, Task, library
 from sparsebayes.inference.models.evidence import Array, Scores, best_moves
+from sparsebayes.inference.models.linalg import BLOCK
 from sparsebayes.inference.models.problem import GaussianProblem, Index
-from sparsebayes.inference.models.small import joint_newton, sumsq
+from sparsebayes.inference.models.small import REACH, SHIFTS, joint_newton, sumsq
 
 _CHOLESKY, _INVERT, _REFLECT, _ROTATE = get_lapack_funcs(("potrf", "trtri", "tpqrt", "tpmqrt"), (np.zeros(1),))
 (_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))
-# Columns that LAPACK reflects at once.
-_BLOCK = 32
 
 # Part of a function that the model must leave over for its score to be above the rounding of G, and of its own columns.
 _RESOLVED = 1e-8
@@ -47,12 +47,28 @@ _LEAST_NOISE = 1e-7
 # Sweeps of the fixed point, and steps of Newton's method, in one settling at most.
 _SWEEPS = 40
 _STEPS = 60
+# Lengths of a step of Newton's method that are tried one after the other.
+_LENGTHS = (1.0, 0.3, 0.1, 0.01)
 # Steps of polishing, made where none moves a logarithm farther than this.
 _POLISH, _NEAR = 3, 1e-3
 # Over-relaxation of the fixed point: it creeps where functions overlap, so steps grow while they ascend.
 _LONGER, _LONGEST, _SHORTER, _SHORTEST = 1.3, 1.9, 0.4, 0.05
 # Range of a precision, of a function of unit norm beside targets of unit variance.
 _RANGE = (1e-14, 1e14)
+# The same for the compiled settling.
+_RULES = Task(
+    rounding=_ROUNDING,
+    sweeps=_SWEEPS,
+    longer=_LONGER,
+    longest=_LONGEST,
+    shorter=_SHORTER,
+    shortest=_SHORTEST,
+    steps=_STEPS,
+    polish=_POLISH,
+    near_by=_NEAR,
+    reach=REACH,
+    block=BLOCK,
+).searching(_LENGTHS, SHIFTS)
 
 
 class Gram:
@@ -91,7 +107,9 @@ class Gram:
 
     def columns(self, functions: Index) -> Array:
         """Functions of unit norm on the whitened rows."""
-        return self.problem.columns(functions) / self.norms[functions]
+        values = self.problem.columns(functions)
+        values /= self.norms[functions]
+        return values
 
     def rows(self, functions: Index) -> Array:
         """Rows of G, (k, M); a copy."""
@@ -101,7 +119,8 @@ class Gram:
     def among(self, functions: Index) -> Array:
         """Inner products of functions with one another, (k, k)."""
         self._learn(functions)
-        return self._rows[np.ix_(self._slot[functions], functions)]
+        # Numbers of the entries, which NumPy takes several times as fast as pairs of rows and columns.
+        return self._rows.ravel().take(self._slot[functions, None] * self._rows.shape[1] + functions)
 
     def between(self, functions: Index) -> Array:
         """Inner products of functions with one another, most of which may never be asked for again, (k, k).
@@ -121,13 +140,18 @@ class Gram:
         """
         fresh = functions[~self._spanned[functions]]
         if len(fresh):
-            basis, known = self._basis, self._basis.shape[1]
-            for column in self.columns(fresh).T:
+            columns, known = self.columns(fresh).T, self._basis.shape[1]
+            held, size = np.empty((columns.shape[1], known + len(fresh)), order="F"), known
+            held[:, :known] = self._basis
+            for column in columns:
+                before = held[:, :size]
                 for _ in range(2):
-                    column = column - basis @ (basis.T @ column)
+                    column = column - before @ (before.T @ column)
                 norm = float(np.linalg.norm(column))
                 if norm > _SPANNED:
-                    basis = np.column_stack([basis, column / norm])
+                    held[:, size] = column / norm
+                    size += 1
+            basis = held[:, :size]
             rows = self.problem.correlate(basis[:, known:]).T / self.norms
             self._basis, self._coordinates = basis, np.vstack([self._coordinates, rows])
             self._targets, self._spanned[fresh] = basis.T @ self.problem.target, True
@@ -175,9 +199,9 @@ class Products:
         """Inner products of these functions."""
         return cls(data, functions, data.among(functions), data.projection[functions], suffice)
 
-    def restricted(self, stays: NDArray[np.bool_]) -> Products:
+    def restricted(self, stays: NDArray[np.bool_] | Index) -> Products:
         """Of some of the functions only."""
-        gram, projection = self.gram[np.ix_(stays, stays)], self.projection[stays]
+        gram, projection = self.gram[stays][:, stays], self.projection[stays]
         return Products(self.data, self.functions[stays], gram, projection, self.suffice)
 
     @cached_property
@@ -267,7 +291,7 @@ class Posterior:
         """
         data, (_, r, c) = products.data, products.root
         a, root = len(alpha), np.sqrt(beta)
-        upper, *rotation, _ = _REFLECT(a, min(a, _BLOCK), root * r, np.diag(np.sqrt(alpha)))
+        upper, *rotation, _ = _REFLECT(a, min(a, BLOCK), root * r, np.diag(np.sqrt(alpha)))
         inverse, failed = _INVERT(upper, lower=0)
         if failed:
             return None
@@ -456,30 +480,30 @@ class GaussianModel:
         grown = np.concatenate([self.functions, functions])
         precisions = np.concatenate([self.posterior.alpha, alpha])
         products = Products.of(self.data, grown, self.posterior.products.suffice)
+        compiled = library()
+        if compiled is not None:
+            return self._compiled(How.ROUGHLY, compiled, products, precisions, tol)
         posterior = Posterior.of(products, precisions, self.beta)
         return None if posterior is None else GaussianModel(posterior, self.learn_noise)._relaxed(tol)
 
     def settled(self, tol: float) -> GaussianModel:
         """At the joint maximum of all precisions and the noise, by Newton's method."""
-        here = self.posterior
-        for _ in range(_STEPS):
-            here = self._without_idle(here)
-            if not len(here.alpha):
-                return self._empty()
-            new = self._newton(here)
-            if new is None:
-                break
-            rise, here = self._worth(new) - self._worth(here), new
-            if rise < tol:
-                break
-        return GaussianModel(self._polished(here), self.learn_noise)
+        compiled, here = library(), self.posterior
+        if compiled is None:
+            return self._settled(tol)
+        return self._compiled(How.CLOSELY, compiled, here.products, here.alpha, tol) or self
 
-    def exactly(self) -> GaussianModel:
-        """From the functions themselves, where some others are too near to them for inner products to tell."""
+    @property
+    def hides(self) -> bool:
+        """Whether some functions are too near to those in the model for its posterior to tell what they would gain."""
         s, _ = self._outside
         hidden = self.data.eligible & (s <= self.posterior.resolution * self.beta)
         hidden[self.functions] = False
-        if not hidden.any():
+        return bool(hidden.any())
+
+    def exactly(self) -> GaussianModel:
+        """From the functions themselves, where some others are too near to them for inner products to tell."""
+        if not self.hides:
             return self
         products = replace(self.posterior.products, suffice=False)
         posterior = Posterior.of(products, self.posterior.alpha, self.beta)
@@ -500,6 +524,53 @@ class GaussianModel:
         return GaussianModel.empty(self.data, beta, self.learn_noise)
 
     # -- settling ------------------------------------------------------------------------------------------
+
+    def _compiled(
+        self, how: How, compiled: Library, products: Products, alpha: Array, tol: float
+    ) -> GaussianModel | None:
+        """What ``_settled`` or ``_relaxed`` make of these functions, by the same statements in C."""
+        data, (low, high) = self.data, self._range()
+        task = Task.from_buffer_copy(_RULES)
+        task.learn_noise, task.tol = self.learn_noise, tol
+        task.made_of = MadeOf.PRODUCTS if products.suffice else MadeOf.FACTORS
+        task.n, task.sumsq, task.cost = data.n, data.sumsq, data.problem.inclusion_cost
+        task.low, task.high, task.most_certain = low, high, self._most_certain()
+        first, second = (products.gram, products.projection) if products.suffice else products.root[1:]
+        found = compiled.settle(how, task, first, second, alpha, self.beta)
+        if found is None:
+            return None
+        if how is How.CLOSELY and not len(found.alpha):
+            return self._empty()
+        products = products if len(found.alpha) == len(alpha) else products.restricted(found.functions)
+        if not products.suffice:
+            posterior = Posterior.of(products, found.alpha, found.beta)
+            return None if posterior is None else GaussianModel(posterior, self.learn_noise)
+        posterior = Posterior(
+            products,
+            found.alpha,
+            found.beta,
+            found.inverse,
+            found.half,
+            found.mean,
+            found.residual_sumsq,
+            found.log_evidence,
+        )
+        return GaussianModel(posterior, self.learn_noise)
+
+    def _settled(self, tol: float) -> GaussianModel:
+        """Newton's method; what leaves the model on the way and where it ends."""
+        here = self.posterior
+        for _ in range(_STEPS):
+            here = self._without_idle(here)
+            if not len(here.alpha):
+                return self._empty()
+            new = self._newton(here)
+            if new is None:
+                break
+            rise, here = self._worth(new) - self._worth(here), new
+            if rise < tol:
+                break
+        return GaussianModel(self._polished(here), self.learn_noise)
 
     def _relaxed(self, tol: float) -> GaussianModel:
         r"""Roughly settled: MacKay's fixed point :math:`\alpha_j=\gamma_j/\mu_j^2`, over-relaxed, only upwards."""
@@ -537,7 +608,7 @@ class GaussianModel:
         """One safeguarded Newton step in all log precisions and the log noise; None where none ascends."""
         step, _ = self._newton_step(here)
         limit = self._most_certain()
-        for length in (1.0, 0.3, 0.1, 0.01):
+        for length in _LENGTHS:
             alpha = np.clip(here.alpha * np.exp(length * step[: len(here.alpha)]), *self._range())
             beta = min(here.beta * float(np.exp(length * step[-1])), limit) if self.learn_noise else here.beta
             new = here.moved(alpha, beta)

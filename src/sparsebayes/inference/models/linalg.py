@@ -9,9 +9,11 @@ from scipy.linalg import get_lapack_funcs
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.threads import on_all_cores
 
-_INVERT_TRIANGLE, _CHOLESKY, _SOLVE, _PIVOTED_QR = get_lapack_funcs(
-    ("trtri", "potrf", "potrs", "geqp3"), (np.zeros(1),)
+_INVERT_TRIANGLE, _CHOLESKY, _SOLVE, _PIVOTED_QR, _REFLECT, _ROTATE = get_lapack_funcs(
+    ("trtri", "potrf", "potrs", "geqp3", "tpqrt", "tpmqrt"), (np.zeros(1),)
 )
+# Columns that LAPACK reflects at once.
+BLOCK = 32
 
 # Rows of a block of a tall matrix, which then fits in the cache.
 _BLOCK_ROWS = 8192
@@ -44,6 +46,17 @@ def tall_qr(matrix: Array) -> tuple[Array, Array]:
 def inverse_upper(triangle: Array) -> Array:
     """Inverse of an upper triangular matrix."""
     return _INVERT_TRIANGLE(triangle)[0] if len(triangle) else np.zeros((0, 0))
+
+
+def reflected(diagonal: Array, rows: Array, targets: Array) -> tuple[Array, Array]:
+    """Upper triangle of a diagonal matrix above some rows, and targets beside these rows in the same coordinates.
+
+    By reflections, which are not multiplied out.
+    """
+    a = len(diagonal)
+    triangle, *reflections, _ = _REFLECT(0, min(a, BLOCK), np.diag(diagonal), rows)
+    above = np.zeros((a, targets.shape[1]), order="F")
+    return triangle, _ROTATE(0, *reflections, above, np.asfortranarray(targets), trans="T")[0]
 
 
 def try_cholesky(matrix: Array) -> Array | None:

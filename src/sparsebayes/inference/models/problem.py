@@ -176,7 +176,8 @@ class GaussianProblem:
     def columns(self, idx: Index) -> Array:
         """Whitened columns."""
         values = self.design.columns(idx)
-        values *= self._root
+        if not self._even:
+            values *= self._root
         return values
 
     def correlate(self, vectors: Array) -> Array:
@@ -295,6 +296,14 @@ class GaussianProblem:
         variant.design = ScreenedDesign(exact, self.stand_in, self.stand_in.error)
         if below is not None:
             variant._sqnorms, variant._projection = below.sqnorms.copy(), below.projection.copy()
+        return variant
+
+    def held(self) -> GaussianProblem:
+        """The same problem with its functions in memory, where they would be evaluated at every pass."""
+        if self.stand_in is None or self.design is self.stand_in or isinstance(self.stand_in, Native):
+            return self
+        variant = self.weighted(self.weights, self.n_effective)
+        variant.design = DenseDesign(self.design.columns(slice(None)))
         return variant
 
     def exact_moments(self, idx: Index, vectors: Array) -> Array:

@@ -27,15 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.linalg import inverse_upper, log_det, solve_cholesky, try_cholesky
+from sparsebayes.inference.models.linalg import inverse_upper, log_det, reflected, solve_cholesky, try_cholesky
 
 # Smallest diagonal entry of the Cholesky factor of the unit-diagonal precision at which it may stand in for the
 # factorisation of the square roots: it then has lost no more than half of the digits.
-_WELL_CONDITIONED = 1e-3
+WELL_CONDITIONED = 1e-3
 # Longest step of a log precision, or of the log noise, in one joint move.
-_REACH = 3.0
+REACH = 3.0
 # Multiples of the identity that are tried where the negative Hessian is not positive definite.
-_SHIFTS = (0.0, *np.geomspace(1e-3, 1e9, 21).tolist())
+SHIFTS = (0.0, *np.geomspace(1e-3, 1e9, 21).tolist())
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class SmallProblem:
 class SmallPosterior:
     r"""Posterior of the active weights at one :math:`(\boldsymbol\alpha, \beta)`.
 
-    ``factor`` is upper triangular with :math:`\boldsymbol\Sigma^{-1}` = factorᵀ factor.
+    ``root`` is upper triangular with :math:`\boldsymbol\Sigma` = root rootᵀ.
     """
 
     mean: Array
-    factor: Array
+    root: Array
     log_det_precision: float
     residual_sumsq: float
 
@@ -101,21 +101,14 @@ class SmallPosterior:
         diagonal += alpha
         scale = np.sqrt(diagonal)
         t = try_cholesky(precision)
-        if t is not None and (t.diagonal() / scale).min() > _WELL_CONDITIONED:
-            mean = solve_cholesky(t, beta * problem.projection)
+        if t is not None and (t.diagonal() / scale).min() > WELL_CONDITIONED:
+            mean, root = solve_cholesky(t, beta * problem.projection), inverse_upper(t)
         else:
-            stacked = np.zeros((len(R) + a, a))
-            stacked[: len(R)] = np.sqrt(beta) * R
-            np.fill_diagonal(stacked[len(R) :], np.sqrt(alpha))
-            q, t = np.linalg.qr(stacked)
-            mean = inverse_upper(t) @ (q[: len(R)].T @ (np.sqrt(beta) * z))
+            t, half = reflected(np.sqrt(alpha), np.sqrt(beta) * R, np.sqrt(beta) * z)
+            root = inverse_upper(t)
+            mean = root @ half
         left = z - R @ mean
-        return cls(mean, t, log_det(t), problem.rest + float(np.vdot(left, left)))
-
-    @cached_property
-    def root(self) -> Array:
-        r"""Upper triangular, with :math:`\boldsymbol\Sigma` = root rootᵀ."""
-        return inverse_upper(self.factor)
+        return cls(mean, root, log_det(t), problem.rest + float(np.vdot(left, left)))
 
     @cached_property
     def covariance(self) -> Array:
@@ -186,13 +179,13 @@ def joint_newton(
         hessian[a, a] = -0.5 * (targets * v.sum() + fit) + np.vdot(mean, pulled)
         gradient[a] = 0.5 * (targets * (n - a + variance.sum()) - fit)
     step = _ascend(np.negative(hessian, out=hessian), gradient)
-    step /= max(1.0, float(np.abs(step).max()) / _REACH)
+    step /= max(1.0, float(np.abs(step).max()) / REACH)
     return step, 0.5 * float(gradient @ step)
 
 
 def _ascend(hessian: Array, gradient: Array) -> Array:
     """Solve with the least multiple of the identity that makes the matrix positive definite."""
-    for shift in _SHIFTS:
+    for shift in SHIFTS:
         factor = try_cholesky(hessian + shift * np.eye(len(gradient)) if shift else hessian)
         if factor is not None:
             return solve_cholesky(factor, gradient)

@@ -11,13 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.compiled import How, Library, MadeOf, Task, library
 from sparsebayes.inference.models.evidence import Array, best_moves
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.small import SmallPosterior, SmallProblem, joint_newton, sumsq
+from sparsebayes.inference.models.linalg import BLOCK
+from sparsebayes.inference.models.small import (
+    REACH,
+    SHIFTS,
+    WELL_CONDITIONED,
+    SmallPosterior,
+    SmallProblem,
+    joint_newton,
+    sumsq,
+)
 from sparsebayes.inference.objective.noise import noise_floor
 
 # Steps of one joint settling at most.
 _STEPS = 60
+# Lengths of a step that are tried one after the other.
+_LENGTHS = (1.0, 0.3, 0.1, 0.01)
+# The same for the compiled settling.
+_RULES = Task(made_of=MadeOf.EITHER, apart=WELL_CONDITIONED, steps=_STEPS, reach=REACH, block=BLOCK)
+_RULES.searching(_LENGTHS, SHIFTS)
 
 
 def settle_all(active: Active, tol: float, *, learn_noise: bool) -> int:
@@ -38,8 +53,11 @@ def settle(active: ActiveSet, tol: float, beta_limit: float | None = None) -> in
         How many precisions were changed or functions removed; none where that gained less than ``tol``.
     """
     trial = _Settling(active, beta_limit)
-    before = trial.level
-    trial.climb(tol)
+    before, compiled = trial.level, library()
+    if compiled is None:
+        trial.climb(tol)
+    else:
+        trial.compiled(compiled, tol)
     if trial.level <= before:
         return 0
     shift = np.abs(np.log(trial.alpha / active.alpha[trial.stays]))
@@ -67,6 +85,24 @@ class _Settling:
             return False
         self.small, self.alpha, self.beta, self.post, self.level = small, alpha, beta, post, level
         return True
+
+    def compiled(self, compiled: Library, tol: float) -> None:
+        """What ``climb`` does, by the same statements in C."""
+        problem, (R, z), a = self.active.problem, (self.small.R, self.small.z), len(self.alpha)
+        missing = a - len(R)
+        if missing:
+            R, z = np.pad(R, ((0, missing), (0, 0))), np.pad(z, ((0, missing), (0, 0)))
+        task = Task.from_buffer_copy(_RULES)
+        task.learn_noise, task.most_certain, task.tol = self.learn, self.beta_limit, tol
+        task.n, task.cost = problem.n_effective, problem.inclusion_cost
+        found = compiled.settle(How.EXACTLY, task, R, z, self.alpha, self.beta, self.small.rest)
+        if found is None:
+            return
+        self.stays[:] = False
+        self.stays[found.functions] = True
+        self.post = SmallPosterior(found.mean, found.inverse, 2.0 * found.log_diagonal, found.residual_sumsq)
+        self.alpha, self.beta = found.alpha, found.beta
+        self.level = found.log_evidence - problem.inclusion_cost * len(found.alpha)
 
     def climb(self, tol: float) -> None:
         """Ascend until a step promises less than ``tol``."""
@@ -107,7 +143,7 @@ class _Settling:
             self.post.mean, self.post.covariance, self.post.residual_sumsq, self.alpha, self.beta, n, self.learn
         )
         before = self.level
-        for length in (1.0, 0.3, 0.1, 0.01):
+        for length in _LENGTHS:
             alpha = self.alpha * np.exp(length * step[: len(self.alpha)])
             beta = min(self.beta * float(np.exp(length * step[-1])), self.beta_limit) if self.learn else self.beta
             if self._accept(self.small, alpha, beta):

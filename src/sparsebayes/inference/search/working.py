@@ -51,7 +51,7 @@ def working_problem(
     if isinstance(problem, GaussianProblem) and problem.sample is not None:  # its candidates were chosen already
         return problem
     if noise_given and problem.design.shape[0] * problem.design.shape[1] <= _LARGE:
-        return problem
+        return problem.held() if isinstance(problem, GaussianProblem) else problem
     if problem.stand_in is not None:
         small = problem.compressed() if isinstance(problem, GaussianProblem) else problem
         return small.restrict(_with_bias(problem.stand_in.landmarks, small.bias))

@@ -1,0 +1,581 @@
+/* All precisions and the noise of a Gaussian model, settled together on arrays of the size of the model.
+
+   This is GaussianModel._relaxed and GaussianModel._settled of models/gaussian.py and _Settling.climb of
+   search/settling.py, statement by statement: these files say why each step is made, serve where this one is not
+   compiled, and are what the tests hold it against.  Factorisations are LAPACK's, by the pointers that SciPy offers, so
+   that nothing has to be linked.  Matrices are stored by columns. */
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef SOURCE
+#define SOURCE ""
+#endif
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT
+#endif
+
+/* Digest of the source that was compiled: another one is not called. */
+EXPORT const char sparsebayes_source[] = SOURCE;
+
+typedef struct {
+    void (*potrf)(char *, int *, double *, int *, int *);
+    void (*trtri)(char *, char *, int *, double *, int *, int *);
+    void (*potrs)(char *, int *, int *, double *, int *, double *, int *, int *);
+    void (*lauum)(char *, int *, double *, int *, int *);
+    void (*tpqrt)(int *, int *, int *, int *, double *, int *, double *, int *, double *, int *, double *, int *);
+    void (*tpmqrt)(char *, char *, int *, int *, int *, int *, int *, double *, int *, double *, int *, double *, int *,
+                   double *, int *, double *, int *);
+    void (*geqrf)(int *, int *, double *, int *, double *, double *, int *, int *);
+    void (*ormqr)(char *, char *, int *, int *, int *, double *, int *, double *, double *, int *, double *, int *,
+                  int *);
+    void (*syrk)(char *, char *, int *, int *, double *, double *, int *, double *, double *, int *);
+} Lapack;
+
+/* What posteriors are made of: factors of the functions, their inner products, or these where they are far from
+   dependent and factors elsewhere. */
+enum { FACTORS, PRODUCTS, EITHER };
+/* How they are settled: roughly by the fixed point, closely by Newton's method, or as an exact active set is. */
+enum { ROUGHLY, CLOSELY, EXACTLY };
+
+/* The model to settle; compiled.py has the same fields in the same order. */
+typedef struct {
+    int size, targets, learn_noise, made_of;
+    double n, sumsq, cost, tol;
+    double low, high, most_certain, rounding, apart;
+    int sweeps;
+    double longer, longest, shorter, shortest;
+    int steps, polish;
+    double near_by, reach;
+    int n_lengths, n_shifts;
+    const double *lengths, *shifts;
+    int block;
+} Model;
+
+/* Some of the functions: inner products with one another and with the targets, or factors R and c (upper a x a), with
+   the sum of squares of the targets outside their span, and R'R where it may serve. */
+typedef struct {
+    int size;
+    int *functions;
+    double *gram, *projection, *square, rest;
+} Products;
+
+typedef struct {
+    Products *products;
+    double *alpha, *inverse, *half, *mean, *variance, *well, *mean2;
+    double beta, fit, evidence, log_diagonal;
+    int lower; /* whether the inverse is that of L, or of its transpose */
+} Posterior;
+
+typedef struct {
+    const Lapack *lapack;
+    const Model *model;
+    Products given, first, second;
+    Posterior here, trial;
+    double *hessian, *step, *slope, *change, *work, *reflectors, *corner, *tau;
+    unsigned char *idle;
+} Work;
+
+static double dot(int n, const double *x, const double *y) {
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+    int i = 0;
+    for (; i + 4 <= n; i += 4) {
+        a += x[i] * y[i];
+        b += x[i + 1] * y[i + 1];
+        c += x[i + 2] * y[i + 2];
+        d += x[i + 3] * y[i + 3];
+    }
+    for (; i < n; i++) a += x[i] * y[i];
+    return (a + b) + (c + d);
+}
+
+static void add(int n, double factor, const double *x, double *y) {
+    for (int i = 0; i < n; i++) y[i] += factor * x[i];
+}
+
+static double clipped(double value, double low, double high) {
+    return value < low ? low : value > high ? high : value;
+}
+
+static double worth(const Work *w, const Posterior *p) { return p->evidence - w->model->cost * p->products->size; }
+
+/* -- the posterior ----------------------------------------------------------------------------------------- */
+
+/* Log evidence (T&F eq. 7), given the sum of the logarithms of the diagonal of L; gamma and the weights' squares. */
+static void weigh(const Work *w, Posterior *p, double fit, double log_diagonal) {
+    const Model *m = w->model;
+    int a = p->products->size;
+    double shrunk = 0.0, log_alpha = 0.0;
+    for (int j = 0; j < a; j++) {
+        double squares = 0.0, well = 1.0 - p->alpha[j] * p->variance[j];
+        for (int t = 0; t < m->targets; t++) squares += p->mean[j + t * a] * p->mean[j + t * a];
+        p->mean2[j] = squares / m->targets;
+        p->well[j] = well > 0.0 ? well : 0.0;
+        shrunk += p->alpha[j] * squares;
+        log_alpha += log(p->alpha[j]);
+    }
+    double least = m->made_of == EITHER ? 0.0 : DBL_EPSILON * m->sumsq;
+    p->fit = fit > least ? fit : least;
+    p->log_diagonal = log_diagonal;
+    p->evidence = 0.5 * m->targets * m->n * log(p->beta / (2.0 * 3.14159265358979323846)) - 0.5 * p->beta * p->fit -
+                  0.5 * shrunk + m->targets * (0.5 * log_alpha - log_diagonal);
+}
+
+/* Cholesky's factor of beta G + A, inverted, where its diagonal keeps this part of the roots of that of the matrix. */
+static int inverted(const Work *w, Posterior *p, const double *gram, double part, double *log_diagonal) {
+    int a = p->products->size, failed = 0;
+    double *L = p->inverse;
+    for (int j = 0; j < a; j++) {
+        for (int i = 0; i < j; i++) L[i + (size_t)j * a] = 0.0;
+        for (int i = j; i < a; i++) L[i + (size_t)j * a] = p->beta * gram[i + (size_t)j * a];
+        p->variance[j] = L[j + (size_t)j * a] += p->alpha[j];
+    }
+    if (a) w->lapack->potrf("L", &a, L, &a, &failed);
+    if (failed) return 0;
+    *log_diagonal = 0.0;
+    for (int j = 0; j < a; j++) {
+        if (part > 0.0 && !(L[j + (size_t)j * a] > part * sqrt(p->variance[j]))) return 0;
+        *log_diagonal += log(L[j + (size_t)j * a]);
+    }
+    if (a) w->lapack->trtri("L", "N", &a, L, &a, &failed);
+    for (int j = 0; j < a; j++) p->variance[j] = dot(a - j, L + j + (size_t)j * a, L + j + (size_t)j * a);
+    p->lower = 1;
+    return 1;
+}
+
+/* The mean of one target whose inner products with the functions are b. */
+static void average(const Posterior *p, int t, const double *b) {
+    int a = p->products->size;
+    double *L = p->inverse, *half = p->half + t * a, *mean = p->mean + t * a;
+    memset(half, 0, a * sizeof(double));
+    for (int j = 0; j < a; j++) add(a - j, b[j], L + j + (size_t)j * a, half + j);
+    for (int j = 0; j < a; j++) mean[j] = p->beta * dot(a - j, L + j + (size_t)j * a, half + j);
+}
+
+/* By inner products; 0 where that is at the mercy of rounding. */
+static int from_products(const Work *w, Posterior *p) {
+    const Model *m = w->model;
+    int a = p->products->size;
+    double log_diagonal, fit = m->sumsq, squares = 0.0;
+    if (!inverted(w, p, p->products->gram, 0.0, &log_diagonal)) return 0;
+    for (int t = 0; t < m->targets; t++) {
+        const double *b = p->products->projection + t * a, *mean = p->mean + t * a;
+        average(p, t, b);
+        for (int j = 0; j < a; j++) fit += mean[j] * (dot(a, p->products->gram + (size_t)j * a, mean) - 2.0 * b[j]);
+        squares += dot(a, mean, mean);
+    }
+    weigh(w, p, fit, log_diagonal);
+    return !(DBL_EPSILON * p->beta * squares > m->rounding * fmax(1.0, fabs(p->evidence)));
+}
+
+/* Squares of what the weights of all targets leave of c. */
+static double left_over(const Work *w, const Posterior *p) {
+    int a = p->products->size;
+    double fit = 0.0, *left = w->change;
+    for (int t = 0; t < w->model->targets; t++) {
+        memcpy(left, p->products->projection + t * a, a * sizeof(double));
+        for (int j = 0; j < a; j++) add(j + 1, -p->mean[j + t * a], p->products->gram + (size_t)j * a, left);
+        fit += dot(a, left, left);
+    }
+    return fit;
+}
+
+/* By the inner products of factors, where these keep half of the digits. */
+static int from_square(const Work *w, Posterior *p) {
+    const Model *m = w->model;
+    int a = p->products->size;
+    double log_diagonal, *b = w->change;
+    if (!inverted(w, p, p->products->square, m->apart, &log_diagonal)) return 0;
+    for (int t = 0; t < m->targets; t++) {
+        for (int j = 0; j < a; j++)
+            b[j] = dot(j + 1, p->products->gram + (size_t)j * a, p->products->projection + t * a);
+        average(p, t, b);
+    }
+    weigh(w, p, p->products->rest + left_over(w, p), log_diagonal);
+    return 1;
+}
+
+/* By reflections that turn (sqrt(beta) R; A^1/2) into the upper factor, with nothing squared. */
+static int from_functions(const Work *w, Posterior *p) {
+    const Model *m = w->model;
+    int a = p->products->size, failed = 0, block = a < m->block ? a : m->block, targets = m->targets;
+    double *upper = p->inverse, *R = p->products->gram, root = sqrt(p->beta);
+    double log_diagonal = 0.0;
+    memset(w->reflectors, 0, (size_t)a * a * sizeof(double));
+    for (int j = 0; j < a; j++) {
+        for (int i = 0; i <= j; i++) upper[i + (size_t)j * a] = root * R[i + (size_t)j * a];
+        for (int i = j + 1; i < a; i++) upper[i + (size_t)j * a] = 0.0;
+        w->reflectors[j + (size_t)j * a] = sqrt(p->alpha[j]);
+    }
+    w->lapack->tpqrt(&a, &a, &a, &block, upper, &a, w->reflectors, &a, w->corner, &block, w->work, &failed);
+    for (int j = 0; j < a; j++) log_diagonal += log(fabs(upper[j + (size_t)j * a]));
+    w->lapack->trtri("U", "N", &a, upper, &a, &failed);
+    if (failed) return 0;
+    memcpy(p->half, p->products->projection, (size_t)a * targets * sizeof(double));
+    memset(w->hessian, 0, (size_t)a * targets * sizeof(double));
+    w->lapack->tpmqrt("L", "T", &a, &targets, &a, &a, &block, w->reflectors, &a, w->corner, &block, p->half, &a,
+                      w->hessian, &a, w->work, &failed);
+    memset(p->variance, 0, a * sizeof(double));
+    memset(p->mean, 0, (size_t)a * targets * sizeof(double));
+    for (int j = 0; j < a; j++)
+        for (int i = 0; i <= j; i++) p->variance[i] += upper[i + (size_t)j * a] * upper[i + (size_t)j * a];
+    for (int t = 0; t < targets; t++)
+        for (int j = 0; j < a; j++)
+            add(j + 1, root * p->half[j + t * a], upper + (size_t)j * a, p->mean + t * a);
+    p->lower = 0;
+    weigh(w, p, p->products->rest + left_over(w, p), log_diagonal);
+    return 1;
+}
+
+static int computed(const Work *w, Posterior *p) {
+    int made_of = w->model->made_of;
+    if (made_of == PRODUCTS || (made_of == FACTORS && !p->products->size)) return from_products(w, p);
+    return (made_of == EITHER && from_square(w, p)) || from_functions(w, p);
+}
+
+static void square(const Work *w, Products *p) {
+    double one = 1.0, zero = 0.0;
+    if (w->model->made_of == EITHER && p->size)
+        w->lapack->syrk("L", "T", &p->size, &p->size, &one, p->gram, &p->size, &zero, p->square, &p->size);
+}
+
+/* Put the products of the functions that are not left out where the present ones are not. */
+static Products *restricted(Work *w, const unsigned char *out) {
+    const Model *m = w->model;
+    Products *from = w->here.products, *to = from == &w->first ? &w->second : &w->first;
+    int a = from->size, b = 0, targets = m->targets, failed = 0;
+    int lwork = a * (m->block > targets ? m->block : targets);
+    for (int j = 0; j < a; j++)
+        if (!out[j]) to->functions[b++] = from->functions[j];
+    to->size = b;
+    if (m->made_of == PRODUCTS) {
+        for (int j = 0, k = 0; j < a; j++) {
+            if (out[j]) continue;
+            for (int i = 0, l = 0; i < a; i++)
+                if (!out[i]) to->gram[l++ + (size_t)k * b] = from->gram[i + (size_t)j * a];
+            for (int t = 0; t < targets; t++) to->projection[k + t * b] = from->projection[j + t * a];
+            k++;
+        }
+        return to;
+    }
+    double *factor = w->reflectors, *c = w->hessian;
+    to->rest = from->rest;
+    for (int j = 0, k = 0; j < a; j++)
+        if (!out[j]) memcpy(factor + (size_t)a * k++, from->gram + (size_t)a * j, a * sizeof(double));
+    memcpy(c, from->projection, (size_t)a * targets * sizeof(double));
+    if (b) w->lapack->geqrf(&a, &b, factor, &a, w->tau, w->work, &lwork, &failed);
+    if (b) w->lapack->ormqr("L", "T", &a, &targets, &b, factor, &a, w->tau, c, &a, w->work, &lwork, &failed);
+    for (int k = 0; k < b; k++)
+        for (int i = 0; i < b; i++) to->gram[i + (size_t)k * b] = i <= k ? factor[i + (size_t)k * a] : 0.0;
+    for (int t = 0; t < targets; t++) {
+        memcpy(to->projection + t * b, c + t * a, b * sizeof(double));
+        to->rest += dot(a - b, c + b + t * a, c + b + t * a);
+    }
+    square(w, to);
+    return to;
+}
+
+static void accept(Work *w) {
+    Posterior old = w->here;
+    w->here = w->trial;
+    w->trial = old;
+}
+
+/* -- what is best left out (T&F eq. 21) -------------------------------------------------------------------- */
+
+static int find_idle(Work *w) {
+    const Model *m = w->model;
+    const Posterior *p = &w->here;
+    int found = 0;
+    for (int j = 0; j < p->products->size; j++) {
+        double variance = p->variance[j], well = p->well[j], mean2 = p->mean2[j];
+        int idle = mean2 <= well * variance;
+        if (m->cost > 0.0) {
+            double s = well / variance, q2 = mean2 / (variance * variance), best = INFINITY;
+            if (q2 > s) best = s * (s / (q2 - s));
+            if (!(best > 0.0)) best = p->alpha[j];
+            idle = !isfinite(best) || !(m->targets * 0.5 * (q2 / (best + s) - log1p(s / best)) > m->cost);
+        }
+        w->idle[j] = (unsigned char)idle;
+        found += idle;
+    }
+    return found;
+}
+
+static int leave(Work *w) {
+    Posterior *trial = &w->trial;
+    trial->products = restricted(w, w->idle);
+    for (int j = 0, k = 0; j < w->here.products->size; j++)
+        if (!w->idle[j]) trial->alpha[k++] = w->here.alpha[j];
+    trial->beta = w->here.beta;
+    if (!computed(w, trial) || !(worth(w, trial) >= worth(w, &w->here))) return 0;
+    accept(w);
+    return 1;
+}
+
+/* Of the idle ones only that which matters least. */
+static void keep_but_one(Work *w) {
+    const Posterior *p = &w->here;
+    int least = -1;
+    for (int j = 0; j < p->products->size; j++)
+        if (w->idle[j] && (least < 0 || p->mean2[j] * p->alpha[j] < p->mean2[least] * p->alpha[least])) least = j;
+    memset(w->idle, 0, p->products->size);
+    w->idle[least] = 1;
+}
+
+static void drop_idle(Work *w) {
+    while (w->here.products->size && find_idle(w)) {
+        if (leave(w)) continue;
+        keep_but_one(w);
+        if (!leave(w)) return;
+    }
+}
+
+/* -- MacKay's fixed point, over-relaxed -------------------------------------------------------------------- */
+
+/* One sweep over those that are not idle, and the noise (Tipping 2001 eqs 16-18), on trial. */
+static int fixed_point(Work *w, double step) {
+    const Model *m = w->model;
+    const Posterior *p = &w->here;
+    Posterior *trial = &w->trial;
+    int found = find_idle(w);
+    double used = 0.0;
+    trial->products = found ? restricted(w, w->idle) : p->products;
+    for (int j = 0, k = 0; j < p->products->size; j++) {
+        double well = p->well[j] > 1e-12 ? p->well[j] : 1e-12;
+        double wanted = well / (p->mean2[j] > DBL_MIN ? p->mean2[j] : DBL_MIN);
+        used += well;
+        if (w->idle[j]) continue;
+        double change = log(clipped(wanted, m->low, m->high)) - log(p->alpha[j]);
+        trial->alpha[k++] = clipped(p->alpha[j] * exp(step * change), m->low, m->high);
+    }
+    trial->beta = p->beta;
+    if (m->learn_noise) {
+        double left = fmax(m->n - used, DBL_EPSILON * m->n), wanted = m->targets * left / p->fit;
+        trial->beta = fmin(p->beta * pow(wanted / p->beta, step), m->most_certain);
+    }
+    return computed(w, trial);
+}
+
+static void relax(Work *w) {
+    const Model *m = w->model;
+    double step = 1.0;
+    for (int sweep = 0; sweep < m->sweeps; sweep++) {
+        double rise = fixed_point(w, step) ? worth(w, &w->trial) - worth(w, &w->here) : -INFINITY;
+        if (rise > 0.0) {
+            accept(w);
+            step = fmin(m->longer * step, m->longest);
+            if (rise < m->tol || !w->here.products->size) break;
+        } else if (step < m->shortest) {
+            break;
+        } else {
+            step *= m->shorter;
+        }
+    }
+    drop_idle(w);
+}
+
+/* -- Newton's method (small.py has the derivatives) -------------------------------------------------------- */
+
+/* The step in all log alpha, and in log beta (last) where the noise is learned; how long its longest part is. */
+static double newton_step(Work *w) {
+    const Model *m = w->model;
+    const Posterior *p = &w->here;
+    int a = p->products->size, size = a + m->learn_noise, targets = m->targets, failed = 0, one = 1;
+    double *C = w->reflectors, *H = w->hessian, *root = w->tau, *mean = w->work, *step = w->step;
+    double bb = 0.0, trace = 0.0, longest = 0.0;
+    memcpy(C, p->inverse, (size_t)a * a * sizeof(double));
+    w->lapack->lauum(p->lower ? "L" : "U", &a, C, &a, &failed); /* L^-T L^-1 */
+    for (int j = 0; j < a; j++) {
+        root[j] = sqrt(p->alpha[j]);
+        for (int t = 0; t < targets; t++) mean[j + t * a] = p->mean[j + t * a] * root[j];
+    }
+    for (int j = 0; j < a; j++)
+        for (int i = 0; i < j; i++) {
+            double value = (p->lower ? C[j + (size_t)i * a] : C[i + (size_t)j * a]) * root[i] * root[j];
+            C[i + (size_t)j * a] = C[j + (size_t)i * a] = value;
+        }
+    for (int j = 0; j < a; j++) {
+        double *c = C + (size_t)j * a, *h = H + (size_t)j * size, squares = 0.0;
+        c[j] *= p->alpha[j];
+        for (int i = 0; i < a; i++) h[i] = 0.5 * targets * c[i];
+        for (int t = 0; t < targets; t++) {
+            add(a, mean[j + t * a], mean + t * a, h);
+            squares += mean[j + t * a] * mean[j + t * a];
+        }
+        for (int i = 0; i < a; i++) h[i] *= -c[i];
+        h[j] += 0.5 * (targets * c[j] + squares);
+        step[j] = 0.5 * (targets - targets * c[j] - squares);
+    }
+    if (m->learn_noise) {
+        double fit = p->beta * p->fit, used = 0.0;
+        for (int j = 0; j < a; j++) {
+            double *c = C + (size_t)j * a, v = c[j] - dot(a, c, c), pulled = 0.0;
+            for (int t = 0; t < targets; t++) pulled += mean[j + t * a] * dot(a, c, mean + t * a);
+            H[a + (size_t)j * size] = H[j + (size_t)a * size] = pulled - 0.5 * targets * v;
+            bb += pulled;
+            trace += v;
+            used += c[j];
+        }
+        H[a + (size_t)a * size] = 0.5 * (targets * trace + fit) - bb;
+        step[a] = 0.5 * (targets * (m->n - a + used) - fit);
+    }
+    memcpy(w->slope, step, size * sizeof(double));
+    double *factor = w->reflectors; /* C has served */
+    failed = 1;
+    for (int k = 0; k < m->n_shifts && failed; k++) {
+        memcpy(factor, H, (size_t)size * size * sizeof(double));
+        for (int j = 0; j < size; j++) factor[j + (size_t)j * size] += m->shifts[k];
+        w->lapack->potrf("L", &size, factor, &size, &failed);
+    }
+    if (failed) memset(step, 0, size * sizeof(double));
+    else w->lapack->potrs("L", &size, &one, factor, &size, step, &size, &failed);
+    for (int j = 0; j < size; j++) longest = fmax(longest, fabs(step[j]));
+    for (int j = 0; j < size; j++) step[j] /= fmax(1.0, longest / m->reach);
+    return longest / fmax(1.0, longest / m->reach);
+}
+
+/* The model that far along the step, on trial. */
+static int along(Work *w, double length, double low, double high) {
+    const Posterior *p = &w->here;
+    int a = p->products->size;
+    w->trial.products = p->products;
+    for (int j = 0; j < a; j++) w->trial.alpha[j] = clipped(p->alpha[j] * exp(length * w->step[j]), low, high);
+    w->trial.beta = p->beta;
+    if (w->model->learn_noise) w->trial.beta = fmin(p->beta * exp(length * w->step[a]), w->model->most_certain);
+    return computed(w, &w->trial);
+}
+
+static int newton(Work *w) {
+    const Model *m = w->model;
+    newton_step(w);
+    for (int k = 0; k < m->n_lengths; k++)
+        if (along(w, m->lengths[k], m->low, m->high) && worth(w, &w->trial) > worth(w, &w->here)) return 1;
+    return 0;
+}
+
+static void settle(Work *w) {
+    const Model *m = w->model;
+    for (int k = 0; k < m->steps; k++) {
+        drop_idle(w);
+        if (!w->here.products->size) return;
+        if (!newton(w)) break;
+        double rise = worth(w, &w->trial) - worth(w, &w->here);
+        accept(w);
+        if (rise < m->tol) break;
+    }
+    for (int k = 0; k < m->polish; k++) {
+        if (newton_step(w) > m->near_by || !along(w, 1.0, 0.0, INFINITY)) return;
+        accept(w);
+    }
+}
+
+/* -- an exact active set (search/settling.py) --------------------------------------------------------------- */
+
+/* One safeguarded step; what it gained, or promised where that is below rounding. */
+static double ascend(Work *w) {
+    const Model *m = w->model;
+    double before = worth(w, &w->here), promise;
+    newton_step(w);
+    promise = 0.5 * dot(w->here.products->size + m->learn_noise, w->slope, w->step);
+    for (int k = 0; k < m->n_lengths; k++)
+        if (along(w, m->lengths[k], 0.0, INFINITY) && worth(w, &w->trial) >= before) {
+            accept(w);
+            return fmax(worth(w, &w->here) - before, m->lengths[k] == 1.0 ? promise : 0.0);
+        }
+    return 0.0;
+}
+
+static void climb(Work *w) {
+    const Model *m = w->model;
+    for (int k = 0; k < m->steps; k++) {
+        if (find_idle(w)) {
+            if (!leave(w) && !(keep_but_one(w), leave(w))) return;
+        } else if (!w->here.products->size || ascend(w) < m->tol) {
+            return;
+        }
+    }
+}
+
+/* -- what is called ---------------------------------------------------------------------------------------- */
+
+/* Settle a model.
+
+   gram, projection: (a, a) and (a, T), inner products or factors; functions: 0 to a - 1 on entry, those that are left at
+   the end; alpha and numbers (beta, fit, evidence, sum of the logarithms of the diagonal of L): on entry and at the end;
+   inverse (of L, or of its transpose where factors were given), half, mean: at the end.  Returns how many functions are
+   left, -1 where the model given cannot be computed, -2 without memory. */
+EXPORT int sparsebayes_settle(const Lapack *lapack, const Model *model, int how, double *gram, double *projection,
+                              int *functions, double *alpha, double *numbers, double *inverse, double *half,
+                              double *mean) {
+    int a = model->size, targets = model->targets;
+    size_t wide = (size_t)(a + 1) * (a + 1 > targets ? a + 1 : targets), vectors = (size_t)(a + 1) * targets;
+    size_t scratch = (size_t)(a + 1) * (model->block > targets ? model->block : targets);
+    size_t total = 9 * wide + 6 * vectors + 2 * scratch + 12 * (size_t)(a + 1);
+    double *memory = malloc(total * sizeof(double) + 2 * (size_t)(a + 1) * sizeof(int) + (size_t)(a + 1)), *next = memory;
+    if (!memory) return -2;
+    Work w;
+    w.lapack = lapack;
+    w.model = model;
+#define TAKE(count) (next += (count), next - (count))
+    Posterior *both[] = {&w.here, &w.trial};
+    for (int k = 0; k < 2; k++) {
+        both[k]->inverse = TAKE(wide);
+        both[k]->half = TAKE(vectors);
+        both[k]->mean = TAKE(vectors);
+        both[k]->alpha = TAKE(a + 1);
+        both[k]->variance = TAKE(a + 1);
+        both[k]->well = TAKE(a + 1);
+        both[k]->mean2 = TAKE(a + 1);
+    }
+    w.given = (Products){a, functions, gram, projection, TAKE(wide), model->sumsq - dot(a * targets, projection, projection)};
+    Products *spare[] = {&w.first, &w.second};
+    for (int k = 0; k < 2; k++) {
+        spare[k]->gram = TAKE((size_t)a * a);
+        spare[k]->square = TAKE((size_t)a * a);
+        spare[k]->projection = TAKE(vectors);
+    }
+    w.hessian = TAKE(wide);
+    w.reflectors = TAKE(wide);
+    w.work = TAKE(scratch);
+    w.corner = TAKE(scratch);
+    w.step = TAKE(a + 1);
+    w.slope = TAKE(a + 1);
+    w.change = TAKE(a + 1);
+    w.tau = TAKE(a + 1);
+    w.first.functions = (int *)next;
+    w.second.functions = w.first.functions + a + 1;
+    w.idle = (unsigned char *)(w.second.functions + a + 1);
+
+    if (model->made_of == EITHER) w.given.rest = numbers[1];
+    square(&w, &w.given);
+    w.here.products = &w.given;
+    w.here.beta = numbers[0];
+    memcpy(w.here.alpha, alpha, a * sizeof(double));
+    int left = -1;
+    if (computed(&w, &w.here)) {
+        if (how == ROUGHLY) relax(&w);
+        else if (how == CLOSELY) settle(&w);
+        else climb(&w);
+        const Posterior *p = &w.here;
+        left = p->products->size;
+        if (p->products != &w.given) memcpy(functions, p->products->functions, left * sizeof(int));
+        memcpy(alpha, p->alpha, left * sizeof(double));
+        for (int j = 0; j < left; j++)
+            for (int i = 0; i < left; i++)
+                inverse[i + (size_t)j * left] =
+                    p->lower && model->made_of == EITHER ? p->inverse[j + (size_t)i * left] : p->inverse[i + (size_t)j * left];
+        memcpy(half, p->half, (size_t)left * targets * sizeof(double));
+        memcpy(mean, p->mean, (size_t)left * targets * sizeof(double));
+        numbers[0] = p->beta;
+        numbers[1] = p->fit;
+        numbers[2] = p->evidence;
+        numbers[3] = p->log_diagonal;
+    }
+    free(memory);
+    return left;
+}
