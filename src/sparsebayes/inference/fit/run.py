@@ -212,8 +212,6 @@ class _Run:
                 acquitted = self._acquit(model) if first else max(acquitted, model.used)
                 self.leader = number if gain > _WORTHWHILE else self.leader
             self._complete(number)
-            if fixed is not None and best.hides:
-                break  # a kick lowers the noise further, where inner products tell even less than they do here
         if best is not begun:
             final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
             self.best = self._exact(replace(self.best, model=final))
