@@ -61,7 +61,7 @@ class TestRegression:
         assert verdict.level is Level.GOOD
         assert "It is of use" in said(verdict, Level.GOOD)
         assert "honest" in said(verdict, Level.GOOD)
-        assert "could be dropped, since shuffling them costs nothing: x1" in said(verdict, Level.GOOD)
+        assert "shuffling, each alone, costs nothing that these rows could show: x1" in said(verdict, Level.GOOD)
         assert verdict.baselines["the mean"] > verdict.baselines["a linear model"]
 
     def test_no_better_than_the_mean(self):

@@ -224,12 +224,12 @@ def make_case(study: Study, model: Path, *, baseline: bool = False) -> Case:
     case.facts.update(describe(case, study))
     verdict = judge_case(case, FURTHER if baseline else ())
     if verdict.baselines:
-        unit = "wrong" if case.classifies else "RMSE"
+        unit = "share wrong" if case.classifies else "RMSE"
         plain = "; ".join(
             f"{name} {value:.1%}" if case.classifies else f"{name} {figure(value)}"
             for name, value in verdict.baselines.items()
         )
-        case.facts[f"baselines ({unit})"] = plain
+        case.facts[f"baselines, {unit}"] = plain
     return replace(case, verdict=verdict)
 
 

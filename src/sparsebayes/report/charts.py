@@ -11,7 +11,7 @@ from .calibration import CalibrationDisplay
 from .case import Case, Input
 from .decision import DecisionDisplay
 from .fit import FitDisplay
-from .measures import TWO_SIDED_95
+from .measures import TWO_SIDED_95, interval
 from .svg import Chart, bar_list, number, ranges, shares
 
 Array = NDArray[np.float64]
@@ -54,8 +54,7 @@ def _curve(case: Case) -> tuple[str, str]:
 
 def _predicted(case: Case) -> tuple[str, str]:
     X, y = case.sample(_POINTS)
-    mean, std = case.est.predict(X, return_std=True)
-    low, high = mean - TWO_SIDED_95 * std, mean + TWO_SIDED_95 * std
+    mean, (low, high) = case.est.predict(X), interval(case.est, X)
     chart = Chart(y, np.concatenate([low, high, y]), (f"observed {case.target}", "predicted"), "predicted, observed")
     chart.bars(y, low, high, "bar faint").line(chart.xlim, chart.xlim, "ideal").dots(y, mean, "data strong")
     return f"Predicted against observed on {len(y)} {case.rows_name}, with 95 % error bars; on the line is right.", (
@@ -224,8 +223,7 @@ def _effect(case: Case, item: Input, X: Array) -> str:
         p = case.est.predict_proba(rows)[:, 1]
         chart = Chart(x, [0.0, 1.0], (name, f"probability of {case.est.classes_[1]}"), item.name, height=220)
         return chart.line(x, p, "fit").render()
-    mean, std = case.est.predict(rows, return_std=True)
-    low, high = mean - TWO_SIDED_95 * std, mean + TWO_SIDED_95 * std
+    mean, (low, high) = case.est.predict(rows), interval(case.est, rows)
     chart = Chart(x, np.concatenate([low, high]), (name, f"predicted {case.target}"), item.name, height=220)
     return chart.band(x, low, high).line(x, mean, "fit").render()
 
@@ -251,10 +249,8 @@ def _effect_of_levels(case: Case, item: Input, X: Array) -> str:
     if case.classifies:
         p = case.est.predict_proba(chosen)[:, 1]
         return ranges(labels, p, p, p, f"probability of {case.est.classes_[1]}", item.name)
-    mean, std = case.est.predict(chosen, return_std=True)
-    return ranges(
-        labels, mean, mean - TWO_SIDED_95 * std, mean + TWO_SIDED_95 * std, f"predicted {case.target}", item.name
-    )
+    mean, (low, high) = case.est.predict(chosen), interval(case.est, chosen)
+    return ranges(labels, mean, low, high, f"predicted {case.target}", item.name)
 
 
 def _two_numbers(inputs: Sequence[Input]) -> bool:

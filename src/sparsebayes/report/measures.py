@@ -140,6 +140,14 @@ def wilson(hits: ArrayLike, n: ArrayLike) -> tuple[Array, Array]:
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
 
 
+def interval(est: Any, X: Any) -> tuple[Array, Array]:
+    """Ends of the central 95 % interval of every row; those of counts are none below zero."""
+    if hasattr(est, "predict_interval"):
+        return est.predict_interval(X)
+    mean, std = est.predict(X, return_std=True)
+    return mean - TWO_SIDED_95 * std, mean + TWO_SIDED_95 * std
+
+
 def coverage_curve(y: ArrayLike, mean: ArrayLike, std: ArrayLike, levels: ArrayLike) -> Array:
     """Share of the observations inside their central intervals of these levels; equal to the levels if calibrated."""
     y, mean, std = (np.asarray(a, dtype=np.float64) for a in (y, mean, std))

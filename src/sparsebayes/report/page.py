@@ -228,7 +228,8 @@ def _relevance(case: Case, found: list[tuple[Input, float, float]]) -> str:
         (f"Which inputs matter: what shuffling each costs on the {case.rows_name}.", importance_chart(case, found)),
     ]
     ranked = [item for item, _, _ in found]
-    effects = [(f"Effect of {name}, all else at its median.", svg) for name, svg in effect_charts(case, ranked)]
+    band = "" if case.classifies else " The band holds 95 % of single observations."
+    effects = [(f"Effect of {name}, all else at its median.{band}", svg) for name, svg in effect_charts(case, ranked)]
     key = _key(class_key(case), len(case.est.classes_)) if several_classes(case) and effects else ""
     return _section(
         "relevance", "What matters, and by how much", key, _figures([*figures, *effects]), _functions(case, ranked)
@@ -390,8 +391,18 @@ def _use(case: Case) -> str:
         "predictions = model.predict(pandas_frame)  # or a dict of columns"
     )
     text = "<p>The model file is data, never code: it is safe to send and to open. From a shell:</p>"
+    written = (
+        "the most probable class and the probability of each"
+        if case.classifies
+        else "the prediction, its standard deviation, and the ends of the interval that holds 95 % of observations: "
+        "one in forty is below the lower end"
+    )
+    columns = (
+        f"<p>The new file has a column for each input, in the units of the table; the predictions have {written}.</p>"
+    )
     return _section(
         "use",
         "How to use the model",
-        f"{text}<pre tabindex=0>{escape(shell)}</pre><p>From Python:</p><pre tabindex=0>{escape(python)}</pre>",
+        f"{text}<pre tabindex=0>{escape(shell)}</pre>{columns}<p>From Python:</p>"
+        f"<pre tabindex=0>{escape(python)}</pre>",
     )

@@ -240,7 +240,12 @@ def _against_linear(case: Case, values: dict[str, float], errors: dict[str, Arra
     if worse > 0.0:
         remedy = ", which uses every input" if _of_columns(case.est) else "; try --kernel columns"
         return [Finding(Level.WARNING, f"A plain linear model is better on these rows{remedy}.")]
-    said = "It is better than a plain linear model." if better > 0.0 else "A plain linear model does about as well."
+    theirs, ours = (f"{values[k]:.1%}" if case.classifies else figure(values[k]) for k in (name, "model"))
+    compared = f"{theirs} against {ours}"
+    if better > 0.0:
+        return [Finding(Level.GOOD, f"It is better than a plain linear model ({compared}).")]
+    rows = case.counted(len(errors[name]))
+    said = f"A plain linear model does about as well ({compared}): {rows} cannot tell them apart."
     return [Finding(Level.GOOD, said)]
 
 
@@ -292,7 +297,8 @@ def _inputs(case: Case) -> list[Finding]:
     if largest <= 0.0 or not idle:
         return []
     shown = ", ".join(idle[:_NAMED]) + (f" and {len(idle) - _NAMED} more" if len(idle) > _NAMED else "")
-    return [Finding(Level.GOOD, f"Inputs that could be dropped, since shuffling them costs nothing: {shown}.")]
+    said = f"Inputs whose shuffling, each alone, costs nothing that these rows could show: {shown}."
+    return [Finding(Level.GOOD, said)]
 
 
 def _paired_low(differences: Array) -> float:
