@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from exploring import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsebayes import RVR
@@ -94,7 +95,7 @@ def both_exactly(model, library, tol):
 
 
 class TestSameAnswer:
-    @settings(max_examples=100, deadline=None)
+    @examples(100)
     @given(distinct(), st.sampled_from([1e-2, 1e-6]), st.booleans())
     def test_to_rounding(self, library, model, tol, closely):
         expected, found = both(model, library, tol, closely=closely)
@@ -103,18 +104,20 @@ class TestSameAnswer:
         np.testing.assert_allclose(found.alpha, expected.alpha, rtol=1e-6)
         assert found.beta == pytest.approx(expected.beta, rel=1e-8)
 
-    @settings(max_examples=100, deadline=None)
+    @examples(100)
     @given(alike(), st.sampled_from([1e-2, 1e-6]), st.booleans())
     def test_where_functions_are_nearly_dependent(self, library, model, tol, closely):
         if model is None:
             return
-        expected, found = both(model, library, tol, closely=closely)
-        # Single steps stand or fall by rounding here, so that the two may end a tolerance or so apart.
-        scale = max(1.0, abs(expected.objective))
+        _, found = both(model, library, tol, closely=closely)
+        # Single steps stand or fall by rounding here, so that the two may end in different maxima.  What must hold: the
+        # objective does not fall, and where one has settled closely the other finds nothing left to gain.
+        scale = max(1.0, abs(found.objective))
         assert found.objective >= model.objective - 1e-9 * scale
-        assert found.objective == pytest.approx(expected.objective, abs=10.0 * tol + gaussian._ROUNDING * scale)
+        if closely and tol == 1e-6:
+            assert found._settled(tol).objective <= found.objective + 10.0 * tol + gaussian._ROUNDING * scale
 
-    @settings(max_examples=100, deadline=None)
+    @examples(100)
     @given(distinct(), st.sampled_from([0.5, 1e-6]))
     def test_of_an_exact_active_set(self, library, model, tol):
         expected, found = both_exactly(model, library, tol)
@@ -129,14 +132,19 @@ class TestSameAnswer:
                 getattr(found.post, name), theirs, rtol=1e-5, atol=1e-7 * np.max(np.abs(theirs), initial=1e-30)
             )
 
-    @settings(max_examples=100, deadline=None)
+    @examples(100)
     @given(alike(), st.sampled_from([0.5, 1e-6]))
     def test_of_an_exact_active_set_of_nearly_dependent_functions(self, library, model, tol):
         if model is None:
             return
         expected, found = both_exactly(model, library, tol)
-        assert found.level == pytest.approx(expected.level, abs=10.0 * tol + 1e-9 * max(1.0, abs(expected.level)))
+        scale = max(1.0, abs(found.level))
+        assert found.level >= expected.active.objective() - 1e-9 * scale
         assert np.allclose(found.post.root, np.triu(found.post.root))
+        if tol == 1e-6:
+            begun, found.small = found.level, found.small.restrict(found.stays)
+            found.climb(tol)
+            assert found.level <= begun + 10.0 * tol + 1e-9 * scale
 
     @pytest.mark.parametrize("how", [How.ROUGHLY, How.CLOSELY])
     @pytest.mark.parametrize("targets", [1, 2])

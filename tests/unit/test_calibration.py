@@ -311,7 +311,7 @@ def test_errors_of_parts_are_taken_to_all_rows(monkeypatch):
     fitted = RVR(gamma=1 / 9).fit(X, Y)
 
     class Parts:
-        def __init__(self, problem, parts, *_):
+        def __init__(self, problem, parts, *_, **__):
             self.share = 1.0 - 1.0 / parts
 
         def standardised(self, *_):

@@ -114,6 +114,12 @@ def test_every_kind_of_column_is_there(from_csv):
     assert from_csv.model.encoder.columns[8].levels == ("", "False", "True")
 
 
+def as_in_a_sheet(data):
+    """The table with the sixteen digits that a sheet keeps of its numbers."""
+    floats = data.select_dtypes("float64").columns
+    return data.assign(**{name: [float(f"{value:.16g}") for value in data[name]] for name in floats})
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_the_same_model(kind, tables, from_csv):
     table = tables[kind]()
@@ -121,7 +127,9 @@ def test_the_same_model(kind, tables, from_csv):
     assert study.model.encoder.names == from_csv.model.encoder.names
     assert [type(c) for c in study.model.encoder.columns] == [type(c) for c in from_csv.model.encoder.columns]
     np.testing.assert_allclose(study.X, from_csv.X, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(study.model.estimator.coef_, from_csv.model.estimator.coef_, rtol=1e-12, atol=1e-12)
+    # The small weights of this model move by a part of 2e-11 with the last digit of the prices.
+    same = learn(as_in_a_sheet(tables["pandas"]()), "price", OPTIONS) if kind == "xlsx" else from_csv
+    np.testing.assert_allclose(study.model.estimator.coef_, same.model.estimator.coef_, rtol=1e-12, atol=1e-12)
     assert study.notes == from_csv.notes
     if kind != "xlsx":  # which does not keep the last digit
         assert as_table(table).fingerprint == tables["csv"]().fingerprint
