@@ -28,6 +28,7 @@ from sparsebayes.basis import (
     ThinPlateSpline,
 )
 from sparsebayes.export import load, save
+from sparsebayes.inference.objective.support import Supports
 
 BASES = [
     None,
@@ -61,6 +62,7 @@ def same(a, b):
     """Equal in type and to the last bit, NaN included."""
     if isinstance(a, Functions):
         return same(a.specifications(), b.specifications()) and a.n_features == b.n_features
+    a, b = (one.all() if isinstance(one, Supports) else one for one in (a, b))  # a file has the list
     if type(a) is not type(b):
         return False
     if isinstance(a, np.ndarray):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from sparsebayes.inference.fit.classes import SharedFunctions, run_classes
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
-from sparsebayes.inference.objective.support import Support, SupportRule
+from sparsebayes.inference.objective.support import Support, SupportRule, Supports
 from sparsebayes.inference.rows.device import ArrayProblem
 from sparsebayes.likelihood import ArrayBernoulli, ArrayCategorical, Bernoulli, Categorical, Likelihood
 from sparsebayes.posterior import ClassPosterior
@@ -36,7 +37,7 @@ class ClassificationFit:
 
     kept: Kept
     posteriors: list[ClassPosterior]
-    supports: list[Support]
+    supports: Supports
     alpha: Array
     weights: Array
     results: list[Result]
@@ -55,11 +56,18 @@ def _shares_functions(task: Task, n_classes: int) -> bool:
 
 
 def fit_classification(
-    task: Task, labels: Index, n_classes: int, dictionary: Dictionary, *, joint: bool, shared: bool
+    task: Task,
+    labels: Index,
+    n_classes: int,
+    dictionary: Dictionary,
+    *,
+    joint: bool,
+    shared: bool,
+    evidence: str = "indicators",
 ) -> ClassificationFit:
     """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest.
 
-    Under the softmax classes may share their functions (``shared``).
+    Under the softmax classes may share their functions (``shared``), which ``evidence`` then chooses.
     """
     shared = joint and shared and _shares_functions(task, n_classes)
     if shared and task.checkpoint is not None:
@@ -83,18 +91,20 @@ def fit_classification(
         known = {"stand_in": current.stand_in, "inclusion_cost": cost, "places": current.places}
         return [kind(current.design, one, eligible, bias, **known) for one in likelihoods]
 
-    learned = _solve_shared(task, dictionary, make) if shared else solve_laplace(task, dictionary, make)
+    learned = _solve_shared(task, dictionary, make, evidence) if shared else solve_laplace(task, dictionary, make)
     found = learned.dictionary
     fit = collect(task, found, learned.results, rule(found.eligible))
     return replace(fit, kernel=learned.kernel, parameters=learned.parameters, gain=learned.gain)
 
 
-def _solve_shared(task: Task, dictionary: Dictionary, make: Callable[[Dictionary], list[LaplaceProblem]]) -> Learned:
+def _solve_shared(
+    task: Task, dictionary: Dictionary, make: Callable[[Dictionary], list[LaplaceProblem]], evidence: str
+) -> Learned:
     """One set of functions for all classes, unless there is none and each class has functions of its own.
 
     Functions as wide as the data hide one another, and only the exact moves of that search tell them apart.
     """
-    result = run_classes(make(dictionary)[0], task.solver, task.settings())
+    result = run_classes(make(dictionary)[0], task.solver, task.settings(), evidence)
     if result.status.converged and len(result.active.indices) <= result.active.problem.n_outputs:
         own = solve_laplace(task, dictionary, make)
         if own.results[0].certificate.objective > result.certificate.objective:
@@ -129,7 +139,7 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
     posteriors, supports, alphas, weights = [], [], [], []
     for result, (columns, outputs) in zip(results, split, strict=True):
         active = result.active
-        covariance, support = _judged(active)
+        covariance = _covariance(active)
         where = np.array([kept.place[int(c)] for c in columns], dtype=np.intp)
         order = np.lexsort((where, outputs))
         n_outputs = active.problem.n_outputs
@@ -143,23 +153,22 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
         weight = np.zeros((n_outputs, len(kept.place)))
         weight[posterior.outputs, posterior.functions] = posterior.mean
         posteriors.append(posterior)
-        supports.append(support.take(order))
+        supports.append(partial(_support, active, order))
         alphas.append(alpha)
         weights.append(weight)
     return ClassificationFit(
-        kept, posteriors, supports, np.vstack(alphas), np.vstack(weights), results, rule, dictionary
+        kept, posteriors, Supports(supports), np.vstack(alphas), np.vstack(weights), results, rule, dictionary
     )
 
 
-def _judged(active: Active | SharedFunctions) -> tuple[Array, Support]:
-    """Posterior covariance of the weights, and what is known of each of them.
+def _covariance(active: Active | SharedFunctions) -> Array:
+    """Posterior covariance of the weights: that nearest to the posterior; of a bound its own."""
+    return active.nearest_covariance() if isinstance(active, LaplaceActive) else active.covariance
 
-    The covariance is that nearest to the posterior; of a bound its own.
-    """
-    if isinstance(active, SharedFunctions):
-        return active.covariance, active.support
-    covariance = active.nearest_covariance() if isinstance(active, LaplaceActive) else active.covariance
-    return covariance, Support.of(active)
+
+def _support(active: Active | SharedFunctions, order: Index) -> Support:
+    """What is known of every weight, in this order."""
+    return (active.support() if isinstance(active, SharedFunctions) else Support.of(active)).take(order)
 
 
 def _tempered(posterior: ClassPosterior, active: SharedFunctions, columns: Index, where: Index) -> ClassPosterior:

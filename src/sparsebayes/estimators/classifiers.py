@@ -30,6 +30,7 @@ from sparsebayes.threads import one_thread
 Array = NDArray[np.float64]
 
 _MULTI_CLASS = ("softmax", "ovr")
+_EVIDENCE = ("indicators", "laplace")
 
 
 class _Classifier(ClassifierMixin, Inputs):
@@ -37,6 +38,7 @@ class _Classifier(ClassifierMixin, Inputs):
 
     multi_class: str
     shared_support: bool
+    evidence: str
     class_weight: dict[Any, float] | str | None
 
     @interrupts_afterwards
@@ -54,6 +56,7 @@ class _Classifier(ClassifierMixin, Inputs):
         """
         self._forget()
         choose("multi_class", self.multi_class, _MULTI_CLASS)
+        choose("evidence", self.evidence, _EVIDENCE)
         solver, storage = self._checked_solver(), storage_of(X, y)
         check_restarts(self.n_restarts)
         check_classifier(self, solver, storage, sample_weight)
@@ -77,7 +80,13 @@ class _Classifier(ClassifierMixin, Inputs):
             task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class, progress)
             joint = self.multi_class == "softmax"
             fit = fit_classification(
-                task, labels, len(self.classes_), dictionary, joint=joint, shared=self.shared_support
+                task,
+                labels,
+                len(self.classes_),
+                dictionary,
+                joint=joint,
+                shared=self.shared_support,
+                evidence=self.evidence,
             )
         self._store(fit)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
@@ -253,6 +262,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         support: str = "evidence",
         multi_class: str = "softmax",
         shared_support: bool = True,
+        evidence: str = "indicators",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
@@ -271,6 +281,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         self.support = support
         self.multi_class = multi_class
         self.shared_support = shared_support
+        self.evidence = evidence
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
@@ -317,6 +328,7 @@ class RVC(KernelInputs, _Classifier):
         support: str = "evidence",
         multi_class: str = "softmax",
         shared_support: bool = True,
+        evidence: str = "indicators",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
@@ -338,6 +350,7 @@ class RVC(KernelInputs, _Classifier):
         self.support = support
         self.multi_class = multi_class
         self.shared_support = shared_support
+        self.evidence = evidence
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -86,7 +86,7 @@ class Inputs(Described, Explained, Portable, ABC):
     # Whether ``relevance_`` counts training rows, and kept functions are in their order.
     _by_row: ClassVar[bool] = False
     _posteriors: Any
-    _supports: list[Support]
+    _supports: Sequence[Support]
     _rule: SupportRule
 
     @abstractmethod

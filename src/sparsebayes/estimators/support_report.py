@@ -108,7 +108,7 @@ def sign_probability(mean: Array, variance: Array) -> Array:
 def make_report(
     labels: list[list[Any]],
     posteriors: Sequence[Any],
-    supports: list[Support],
+    supports: Sequence[Support],
     functions: list[str],
     rule: SupportRule,
 ) -> SupportReport:

@@ -32,7 +32,7 @@ from sparsebayes.design import Reduction
 from sparsebayes.estimators import EXPORTED
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.inference import Certificate, ParameterStatus, Record, Status
-from sparsebayes.inference.objective.support import Support, SupportRule
+from sparsebayes.inference.objective.support import Support, SupportRule, Supports
 from sparsebayes.posterior import (
     Calibration,
     ClassPosterior,
@@ -205,6 +205,8 @@ def encode(value: Any, where: str) -> Any:
         return value
     if kind is float:
         return value if math.isfinite(value) else {"$float": repr(value)}
+    if kind is Supports:
+        return encode(value.all(), where)
     if kind is list:
         return [encode(item, f"{where}[{k}]") for k, item in enumerate(value)]
     if kind is tuple:

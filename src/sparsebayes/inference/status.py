@@ -38,6 +38,12 @@ class Status(Enum):
         "penalised squared error and does not maximise the evidence; the certificate says what single moves of the "
         "evidence would still gain, and solver='sequential' makes them."
     )
+    INDICATORS = (
+        "Converged: functions and their precisions relative to one another are those of a regression on the indicators "
+        "of the classes, and the scale of all of them has the most evidence. The certificate says what single moves of "
+        "that evidence would still gain, and evidence='laplace' makes them, for fewer functions that predict worse "
+        "where classes can be separated."
+    )
     KERNEL = (
         "Converged, but the data do not determine every parameter of the kernel: kernel_status_ names those that ran "
         "to a limit or make no difference; fix them, or give gamma as a number."

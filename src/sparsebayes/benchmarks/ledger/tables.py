@@ -46,11 +46,13 @@ def data_folder() -> Path:
 
 
 # Ways to take several classes, by what is added to the name of a table: one against the rest, jointly with functions of
-# each class's own, and jointly with one set of functions, which is the default.
+# each class's own, and jointly with one set of functions that a regression chooses, which is the default, or Laplace's
+# evidence.
 _WAYS: dict[str, dict[str, Any]] = {
     "": {"multi_class": "ovr"},
     "_joint": {"shared_support": False},
     "_shared": {},
+    "_laplace": {"evidence": "laplace"},
 }
 
 

@@ -1,8 +1,17 @@
-"""A fit of several classes that share functions: where it begins, the loop, and its certificate.
+r"""A fit of several classes that share functions: a regression on their indicators, the softmax, and the certificate.
 
 A regression on the indicators of the classes (least squares) is cheap, since after the inner products it costs nothing
-in rows, and it keeps many functions where classes do not overlap.  Its functions are where the search begins: their
-precisions are settled under the softmax, functions without relevance leave, and the loop adds what is missing.
+in rows, and its evidence is exact.  It keeps many functions where classes do not overlap.  What then remains to be said
+of the softmax there are two ways to learn:
+
+* ``"indicators"``: the functions and their precisions relative to one another are those of the regression, and one
+  number, by which all of these are divided, is that with the most evidence of the softmax;
+* ``"laplace"``: the regression's functions are where the search begins.  Every precision is settled under the softmax,
+  functions without relevance leave, and the loop adds what is missing.
+
+The second has by far the more evidence, since it has a number for every function to raise it by, and by Laplace's
+approximation that number is worth too much: where classes can be separated, the curvature at the mode is next to
+nothing, and with it the cost of a weight.  Of one number for all functions the same evidence is a good judge.
 """
 
 from __future__ import annotations
@@ -16,9 +25,9 @@ from sparsebayes.inference.fit.certificate import Certificate
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.run import Result
 from sparsebayes.inference.fit.settings import Settings
-from sparsebayes.inference.models.classes import ClassModel, ClassRows
+from sparsebayes.inference.models.classes import RANGE, ClassModel, ClassRows
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.gaussian import Gram
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem, Index
 from sparsebayes.inference.objective.support import Support
@@ -34,11 +43,13 @@ _ROWS_EACH = 8
 _MOST = 200
 _MOST_WEIGHTS = 4000
 _FEWEST = 10
-# The largest first precision of a function of unit mean square: log-odds of three standard deviations.  And by how much
-# precisions of the regression are divided where those are smaller: log-odds are five or six times as large as
-# indicators.
+# The largest first precision of a function of unit mean square, where all of them are settled: log-odds of three
+# standard deviations.
 _FIRST = 0.1
+# By how much precisions of the regression are divided at first: log-odds are five or six times as large as indicators.
+# And the first and last factor by which better ones are sought: closer costs a mode for next to no evidence.
 _LARGER = 30.0
+_COARSELY, _FINELY = 4.0, 1.5
 # What the regression, and the first settling, are content with, in nats.
 _ROUGHLY = 0.1
 # The least tolerance, in nats: Laplace's evidence of several classes is wrong by far more, and a finer search of ten
@@ -64,8 +75,8 @@ class SharedFunctions:
         The pairs, class by class, and their precisions.
     mean, covariance : ndarray of shape (KP,), (KP, KP)
         Mode of the weights, and Laplace's covariance about it; that of weights of different classes is left out.
-    support : Support
-        What is known of every function, for each of its pairs.
+    model : ClassModel
+        The same by classes.
     left_out : ndarray of shape (N, K)
         Outputs of every row by the model without it.
     beta : float
@@ -77,7 +88,7 @@ class SharedFunctions:
     alpha: Array
     mean: Array
     covariance: Array
-    support: Support
+    model: ClassModel
     left_out: Array
     beta: float = 1.0
 
@@ -95,7 +106,7 @@ class SharedFunctions:
             np.tile(model.alpha * norms**2, K),
             (model.weights / norms[:, None]).T.ravel(),
             covariance,
-            _support(model),
+            model,
             model.left_out_outputs(),
         )
 
@@ -104,8 +115,19 @@ class SharedFunctions:
         """Number of pairs."""
         return len(self.indices)
 
+    def support(self) -> Support:
+        """What each function brings to all classes, by pairs: the model without it is found and compared."""
+        model, everyone = self.model, np.arange(self.model.size)
+        smaller = [model.only(everyone != j, _NEARLY) for j in everyone]
+        lost = np.array([model.evidence - other.evidence for other in smaller])
+        fit = np.array([model.height - other.height for other in smaller])
+        found = model.inside()
+        ratio = found.q2.sum(axis=1) / np.maximum(model.share * found.s.sum(axis=1), np.finfo(float).tiny)
+        K = model.rows.n_classes
+        return Support(np.tile(lost, K), np.tile(ratio, K), np.tile(np.maximum(fit, 0.0), K))
 
-def run_classes(problem: LaplaceProblem, solver: Solver, settings: Settings) -> Result:
+
+def run_classes(problem: LaplaceProblem, solver: Solver, settings: Settings, evidence: str = "indicators") -> Result:
     """Search for the functions that several classes share, and certify them.
 
     Parameters
@@ -116,9 +138,11 @@ def run_classes(problem: LaplaceProblem, solver: Solver, settings: Settings) -> 
         Its callback, and how many functions it adds at once.
     settings : Settings
         When to stop.
+    evidence : {"indicators", "laplace"}
+        Which evidence decides on functions and their precisions (see above).
     """
     with one_thread(), asked_to_stop() as stop:
-        return _Search(solver, settings, stop).solve(ClassRows(problem))
+        return _Search(solver, settings, stop).solve(ClassRows(problem), evidence)
 
 
 class _Stopped(Exception):
@@ -138,36 +162,98 @@ class _Search:
         self.history: list[Record] = []
         self.n_iter = 0
 
-    def solve(self, rows: ClassRows) -> Result:
-        """Begin with the regression's functions, climb, and certify."""
+    def solve(self, rows: ClassRows, evidence: str) -> Result:
+        """Regress, then scale or search, and certify."""
         self.model = ClassModel.of(rows, np.zeros(0, dtype=np.intp), np.zeros(0))
-        status, refused = Status.CONVERGED, None
+        status, refused = Status.CONVERGED, []
         try:
-            begun = regression_model(rows).settled(_ROUGHLY)
-            if begun.objective > self.model.objective:
-                self._note(self.model, begun)
-            while refused is None:
-                self.model = climb(
-                    self.model, self.tol, batch=self.solver.batch, limit=_largest(rows), accepted=self._note
-                )
-                refused = self._refused()
+            functions, alpha = self._regress(rows)
+            if evidence == "indicators":
+                status = Status.INDICATORS
+                self._scale(ClassModel.of(rows, functions, alpha / _LARGER))
+            else:
+                self._settle(ClassModel.of(rows, functions, np.minimum(_FIRST, alpha / _LARGER)))
+                refused = self._climb()
         except _Stopped as stopped:
             status = stopped.status
-        self.model = self.model.at(self.model.alpha, _CLOSELY)
-        certificate = certify_classes(self.model, self.tol, refused or ())
+        self.model = self.model.at(self.model.alpha, _CLOSELY)  # of a last settling
+        certificate = certify_classes(self.model, self.tol, refused)
         if status is Status.CONVERGED and not certificate.converged:
             status = Status.STALLED
-        if status is Status.CONVERGED and not self.model.size:
+        if status.converged and not self.model.size:
             status = Status.EMPTY
         return Result(SharedFunctions.of(self.model), status, certificate, self.history, self.n_iter)
+
+    def _regress(self, rows: ClassRows) -> tuple[Index, Array]:
+        """Functions of a regression on the indicators of the classes, and their precisions at unit mean square.
+
+        Where the paper's schedule finds none, since no function gains alone, the noise is held low, which lets many in.
+        """
+        problem, counts = rows.problem, rows.counts
+        targets = rows.targets - np.average(rows.targets, axis=0, weights=counts)
+        data = Gram(GaussianProblem(problem.design, targets, counts, rows.eligible, problem.bias))
+        limit = min(_largest(rows), max(_FEWEST, int(np.sum(counts)) // _ROWS_EACH), self.settings.max_iter)
+        found = climb(Schedule().begin(data, None), _ROUGHLY, limit=limit, accepted=self._interrupted)
+        if not found.size:
+            found = climb(Held(FAST_NOISE).begin(data, None), _ROUGHLY, limit=limit, accepted=self._interrupted)
+        return found.functions, found.alpha / rows.norms[found.functions] ** 2
+
+    def _interrupted(self, before: GaussianModel, after: GaussianModel) -> None:
+        if self.stop():
+            raise _Stopped(Status.INTERRUPTED)
+
+    def _scale(self, begun: ClassModel) -> None:
+        """Multiply all precisions by the number with which they have the most evidence."""
+        self._take(begun)
+        factor = _COARSELY
+        while self.model.size and factor >= _FINELY:
+            trials = (self.model.at(np.clip(step * self.model.alpha, *RANGE)) for step in (1.0 / factor, factor))
+            if not any(self._take(trial) for trial in trials):
+                factor = np.sqrt(factor)
+
+    def _settle(self, begun: ClassModel) -> None:
+        """Take the functions to begin with, all of their precisions settled."""
+        self._take(begun.settled(_ROUGHLY))
+
+    def _climb(self) -> list[int]:
+        """Add what is missing; functions that promise to gain and do not."""
+        while True:
+            self.model = climb(
+                self.model,
+                self.tol,
+                batch=self.solver.batch,
+                limit=_largest(self.model.rows),
+                accepted=self._note,
+            )
+            refused = self._refused()
+            if refused is not None:
+                return refused
+
+    def _take(self, model: ClassModel) -> bool:
+        """Take another model if it is better; whether it is."""
+        if model.objective <= self.model.objective:
+            return False
+        model = model.at(model.alpha, _CLOSELY)
+        if model.objective <= self.model.objective:
+            return False
+        self._note(self.model, model)
+        return True
 
     def _refused(self) -> list[int] | None:
         """Functions that promise to gain and do not, each tried on the model as it is; None where one does, and is in.
 
-        The loop scores closely what promises most only, and gives up where many are refused in a row.
+        The loop scores closely what promises most only, and gives up where many are refused in a row.  Predictions are
+        those of the problem that is Gaussian at the mode, and what they promise the objective need not keep.
         """
-        model, scores = self.model, self.model.scores(_LOOKED_AT)
+        model, scores, kept = self.model, self.model.scores(_LOOKED_AT), self.model.reestimates()
         refused: list[int] = []
+        for j in np.flatnonzero(kept.gain > self.tol).tolist():
+            moved = np.where(np.arange(model.size) == j, kept.alpha, model.alpha)
+            changed = model.at(moved) if np.isfinite(moved[j]) else model.only(np.isfinite(moved))
+            if changed.objective > model.objective + self.tol:
+                self._note(model, changed)
+                return None
+            refused.append(model.indices[j])
         gaining: list[int] = []
         best = model
         for i in np.argsort(-scores.gain, kind="stable")[:_TRIED].tolist():
@@ -183,8 +269,8 @@ class _Search:
         return None
 
     def _note(self, before: ClassModel, after: ClassModel) -> None:
-        """Take a move, show it, and stop where it is time."""
-        self.model = after
+        """Take a move, at its very mode, show it, and stop where it is time."""
+        self.model = after = after.at(after.alpha, _CLOSELY)
         old, new = set(before.indices), set(after.indices)
         added, removed = new - old, old - new
         record = Record(
@@ -209,23 +295,6 @@ class _Search:
             raise _Stopped(Status.MAX_ITER)
 
 
-def regression_model(rows: ClassRows) -> ClassModel:
-    """The functions with which a regression on the indicators of the classes, at most so many, has the most evidence.
-
-    Where the paper's schedule finds none, since no function gains alone, the noise is held low, which lets many in.
-    """
-    problem, counts = rows.problem, rows.counts
-    targets = rows.targets - np.average(rows.targets, axis=0, weights=counts)
-    data = Gram(GaussianProblem(problem.design, targets, counts, rows.eligible, problem.bias))
-    limit = min(_largest(rows), max(_FEWEST, int(np.sum(counts)) // _ROWS_EACH))
-    for policy in (Schedule(), Held(FAST_NOISE)):
-        found = climb(policy.begin(data, None), _ROUGHLY, limit=limit)
-        if found.size:
-            break
-    alpha = found.alpha / rows.norms[found.functions] ** 2
-    return ClassModel.of(rows, found.functions, np.minimum(_FIRST, alpha / _LARGER))
-
-
 def _largest(rows: ClassRows) -> int:
     """Functions that a model may hold."""
     return min(_MOST, _MOST_WEIGHTS // rows.n_classes)
@@ -235,11 +304,11 @@ def certify_classes(model: ClassModel, tol: float, refused: Sequence[int] = ()) 
     """What single moves would gain, by the problem that is Gaussian at the mode; what was refused gains nothing."""
     out = _outside(model)
     found = model.outside(out)
-    gain = model.scores_of(out).gain
+    gain, kept = model.scores_of(out, found).gain, model.reestimates()
     gain[list(refused)] = 0.0
+    kept.gain[np.isin(model.functions, list(refused))] = 0.0
     theta = found.relevance(model.share) / (model.share * found.s.sum(axis=1))
     excluded = int(np.argmax(theta)) if len(out) else -1
-    kept = model.reestimates()
     shift = np.abs(np.log(kept.alpha / model.alpha))
     moved = int(np.argmax(shift)) if model.size else -1
     return Certificate(
@@ -265,18 +334,6 @@ def _outside(model: ClassModel) -> Index:
     eligible = model.rows.eligible.copy()
     eligible[model.functions] = False
     return np.flatnonzero(eligible)
-
-
-def _support(model: ClassModel) -> Support:
-    """What every function brings to all classes: the model without it is found and compared."""
-    everyone = np.arange(model.size)
-    smaller = [model.only(everyone != j, _NEARLY) for j in everyone]
-    lost = np.array([model.evidence - other.evidence for other in smaller])
-    fit = np.array([model.height - other.height for other in smaller])
-    found = model.inside()
-    ratio = found.q2.sum(axis=1) / np.maximum(model.share * found.s.sum(axis=1), np.finfo(float).tiny)
-    K = model.rows.n_classes
-    return Support(np.tile(lost, K), np.tile(ratio, K), np.tile(np.maximum(fit, 0.0), K))
 
 
 __all__ = ["SharedFunctions", "run_classes"]

@@ -32,7 +32,7 @@ another 50 nats on ten classes of digits, and the log loss from .14 to .18 and m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -54,12 +54,13 @@ _STEPS: Array = np.exp2(np.arange(-8.0, 9.0))
 # Precisions that are tried about that of a function in the model.
 _NEAR = np.exp(np.linspace(-8.0, 8.0, 161))
 # Range of a precision, of a function of unit mean square.
-_RANGE = (1e-14, 1e14)
+RANGE = (1e-14, 1e14)
 # Newton's method ends where its next step would raise the log posterior by less than this (nats); steps at most, those
 # of the conjugate gradients inside one, and what part of the residual they leave.
 _ENOUGH, _NEWTON, _CONJUGATE, _LEFT = 1e-3, 100, 40, 1e-2
-# Weights up to which Newton's equations are solved by a factorisation.
-_FEW_WEIGHTS = 400
+# Weights up to which Newton's equations are solved by a factorisation, and up to which they are where conjugate
+# gradients creep, as they do where functions are nearly dependent.
+_FEW_WEIGHTS, _MANY_WEIGHTS = 400, 2000
 # Sweeps of one settling at most; what the objective may fall by in one; and what part of the way to the fixed point a
 # sweep goes: farther where that goes well, since it creeps, less far where it does not.
 _SWEEPS = 100
@@ -205,10 +206,11 @@ class ClassModel:
         return replace(self, weights=weights, outputs=outputs)
 
     def _newton_step(self, p: Array, slope: Array) -> Array:
-        """Newton's step for all weights, (P, K): exact where they are few, else by conjugate gradients."""
-        if slope.size <= _FEW_WEIGHTS:
-            return solve_cholesky(cholesky(self._hessian(p)), slope.T.ravel()).reshape(slope.shape[::-1]).T
-        return self._conjugate_step(p, slope, self._shared_factor(p))
+        """Newton's step for all weights, (P, K): by conjugate gradients where these are many and do not creep."""
+        found, reached = (None, False) if slope.size <= _FEW_WEIGHTS else self._conjugate_step(p, slope)
+        if found is not None and (reached or slope.size > _MANY_WEIGHTS):
+            return found
+        return solve_cholesky(cholesky(self._hessian(p)), slope.T.ravel()).reshape(slope.shape[::-1]).T
 
     def _hessian(self, p: Array) -> Array:
         """Negative Hessian of the log posterior of all weights, class by class, (KP, KP)."""
@@ -221,9 +223,9 @@ class ClassModel:
         found.flat[:: K * P + 1] += np.tile(self.alpha, K)
         return found
 
-    def _conjugate_step(self, p: Array, right: Array, factor: Array) -> Array:
-        """Solve with the Hessian of all weights, (P, K), roughly, by preconditioned conjugate gradients."""
-        values, alpha = self.values, self.alpha[:, None]
+    def _conjugate_step(self, p: Array, right: Array) -> tuple[Array, bool]:
+        """Solve with the Hessian of all weights, (P, K), roughly, by conjugate gradients; and whether they arrived."""
+        values, alpha, factor = self.values, self.alpha[:, None], self._shared_factor(p)
         found, left = np.zeros_like(right), right
         towards = solve_cholesky(factor, left)
         direction, size = towards, float(np.vdot(left, towards))
@@ -237,7 +239,7 @@ class ClassModel:
             if size <= enough:
                 break
             direction = towards + (size / before) * direction
-        return found
+        return found, size <= enough
 
     def _curved(self, p: Array, outputs: Array) -> Array:
         """The curvature of every row times its outputs, (N, K)."""
@@ -337,8 +339,8 @@ class ClassModel:
         best = np.argsort(-promise, kind="stable")[:pool]
         return self.scores_of(best[promise[best] > 0.0])
 
-    def scores_of(self, functions: Index) -> Scores:
-        r"""Of some functions outside the model.
+    def scores_of(self, functions: Index, found: ClassStatistics | None = None) -> Scores:
+        r"""Of some functions outside the model, whose statistics may be known.
 
         With :math:`S_k` along every class against the others, and the quality :math:`\mathbf Q` in the axes of the
         curvature of its K weights, of lengths :math:`\lambda_i`, adding a function with precision :math:`\alpha` gains
@@ -349,7 +351,7 @@ class ClassModel:
 
         to second order; the best precision has no closed form where the curvatures differ, so a few are tried.
         """
-        found = self.outside(functions)
+        found = self.outside(functions) if found is None else found
         middle = np.mean(found.s, axis=1)
         near = best_alpha(middle, np.maximum(found.q2.sum(axis=1) / self.rows.directions, 1.01 * middle))
         gain, alpha = self._best(near, _STEPS, found)
@@ -388,7 +390,7 @@ class ClassModel:
 
     def _best(self, near: Array, steps: Array, found: ClassStatistics) -> tuple[Array, Array]:
         """What functions bring at the best of some precisions, and that."""
-        grid = np.clip(near * steps[:, None], *_RANGE)
+        grid = np.clip(near * steps[:, None], *RANGE)
         worth = np.stack([self._worth(alpha, found) for alpha in grid])
         best, each = np.argmax(worth, axis=0), np.arange(len(near))
         return worth[best, each], grid[best, each]
@@ -438,23 +440,27 @@ class ClassModel:
         return None if len(functions) == 1 and grown.objective <= self.objective else grown.settled(tol)
 
     def settled(self, tol: float) -> ClassModel:
-        """All precisions at MacKay's fixed point, until none alone would gain ``tol``; what no longer pays is out.
+        """The model on the way to the fixed point that has the highest objective."""
+        return max((self, *self.sweeps(tol)), key=lambda model: model.objective)
+
+    def sweeps(self, tol: float) -> Iterator[ClassModel]:
+        """Models on the way of all precisions to MacKay's fixed point, until none alone would gain ``tol``.
 
         The fixed point is that of the problem that is Gaussian at the mode, so that the objective may fall a little on
-        the way; the loop compares where it leads.
+        the way.  What no longer pays is out.
         """
         model, part = self, 1.0
         for _ in range(_SWEEPS if self.size else 0):
-            new = model.at(np.clip(model.alpha * (model._fixed() / model.alpha) ** part, *_RANGE))
+            new = model.at(np.clip(model.alpha * (model._fixed() / model.alpha) ** part, *RANGE))
             if new.objective > model.objective - _FALL:
                 model, part = new._without_idle(), min(_LONGER, _LONGER * part)
+                yield model
                 if float(np.max(model.reestimates().gain, initial=0.0)) <= tol:
                     break
             elif part < _SHORTEST:
                 break
             else:
                 part *= _SHORTER
-        return model
 
     def _without_idle(self) -> ClassModel:
         """Without the functions that have no relevance, unless these are needed together."""

@@ -16,7 +16,9 @@ other: entry, deletion, noise and certificate all judge by evidence plus log pri
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,7 @@ from scipy.stats import chi2
 from sparsebayes.inference.models.bound import BoundActive
 from sparsebayes.inference.models.evidence import Array, contribution
 from sparsebayes.inference.models.interface import Active
+from sparsebayes.threads import one_thread
 
 SUPPORTS = ("evidence", "conservative")
 
@@ -105,6 +108,33 @@ class Support:
         """The same in another order."""
         fit = None if self.fit_lost is None else self.fit_lost[order]
         return Support(self.evidence_lost[order], self.signal_to_noise[order], fit)
+
+
+class Supports(Sequence[Support]):
+    """What can be said of the functions of some models, computed when it is first asked for.
+
+    Where the evidence is not exact, a model without each function has to be found: as long as a fit may take.  Copies
+    and files have the plain list.
+    """
+
+    def __init__(self, each: list[Callable[[], Support]]) -> None:
+        self._later, self._known, self._size = each, None, len(each)
+
+    def all(self) -> list[Support]:
+        """Of every model."""
+        if self._known is None:
+            with one_thread():
+                self._known, self._later = [compute() for compute in self._later], []
+        return self._known
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.all()[k]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (self.all(),)
 
 
 def _measured(active: Active) -> tuple[Array, Array]:
