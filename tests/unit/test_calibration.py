@@ -69,10 +69,12 @@ def test_few_rows_do_not_make_heavy_tails():
     assert np.mean(np.array(degrees) > 10.0) >= 0.8
 
 
-def test_few_rows_say_little():
-    z = 3.0 * np.random.default_rng(4).standard_normal(2000)
-    few, many = (Calibration.of(z[:n], np.ones(n)).std_scale for n in (20, 2000))
-    assert 1.0 < few < many
+@pytest.mark.parametrize("n", [20, 60])
+def test_bars_by_few_rows_hold_what_they_say(n):
+    """With the posterior's own claim counted as ten rows they held 84 and 91 % for 95."""
+    z = 3.0 * np.random.default_rng(4).standard_normal((400, n))
+    half = np.array([found.scale * found.factor(0.95) for found in (Calibration.of(one, np.ones(n)) for one in z)])
+    assert np.mean(2.0 * norm.cdf(half / 3.0) - 1.0) == pytest.approx(0.95, abs=0.015)
 
 
 def test_a_weight_is_as_many_copies():
@@ -170,7 +172,7 @@ def test_many_functions_do_not_make_bars_too_short():
 
 
 def test_widths_that_know_the_rows_left_out_do_not_make_bars_short():
-    """Six widths of sixty rows: with a correction for the parts' fewer rows these bars hold 86 %."""
+    """Six widths of sixty rows: bars that know nothing of the widths' choice hold 86 %."""
     held = []
     for seed in (0, 3):
         (X, y), (new, observed) = draw(60, seed, inputs=6), draw(2000, 100 + seed, inputs=6)

@@ -14,6 +14,7 @@ from sparsebayes.design import DenseDesign, Design
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.inference.fit.folds import FOLDS, Folds, Known
 from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.kernel_learning import Relearned
 from sparsebayes.posterior import Calibration, GaussianPosterior, quantiles, shrinkage
 from sparsebayes.threads import one_thread
 
@@ -63,9 +64,9 @@ class LeftOutRows:
     cost : float
         What a function costs in the search.
     tuned : bool
-        Whether parameters of the kernel, several, were learned from these rows.  They are not learned again on parts.
-        That they know the rows left out hides about as much of the errors as the parts' fewer rows add to them, so that
-        parts are larger then, and nothing is taken off for the rows that they lack.
+        Whether parameters of the kernel, several, were learned from these rows.  They climb again on parts, from where
+        they are; what else was chosen by the rows left out (inputs, where to begin) hides about as much of their errors
+        as the parts' fewer rows add, so that nothing is taken off for these then.
     """
 
     rows: Any
@@ -154,9 +155,10 @@ class LeftOutRows:
         size = len(model[0])
         if problem.mean_square == 0.0 or size == 0:  # where nothing was chosen there is no optimism
             return [Calibration()] * problem.n_targets
-        parts = _SMALL_PARTS if problem.n_effective <= _FEW and not self.tuned else FOLDS
-        scores, weights = Folds(problem, parts, _ENOUGH, _KICK, whole=model).standardised(1.0, size)
-        if self.tuned:
+        parts = _SMALL_PARTS if problem.n_effective <= _FEW else FOLDS
+        again = Relearned(self.rows, self.functions, self.bias) if self.tuned and self.functions is not None else None
+        scores, weights = Folds(problem, parts, _ENOUGH, _KICK, whole=model, reshape=again).standardised(1.0, size)
+        if again is not None:
             return [Calibration.of(mine, weights) for mine in scores.T]
         rough, rough_weights = Folds(problem, _HALVES, _ENOUGH_FOR_HALVES, _KICK, whole=model).standardised(1.0, size)
         found = []

@@ -19,6 +19,7 @@ from sparsebayes.inference.fit.run import run
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.kernel_learning import Learned as Found
 from sparsebayes.kernel_learning import Learner, Limits, learnable_limits, process_of, search_for, statuses
+from sparsebayes.kernel_learning.gradients import OnRows
 from sparsebayes.kernel_learning.trials import Factors, Problems, Trial
 
 Array = NDArray[np.float64]
@@ -51,14 +52,14 @@ class Family:
 
     def columns(self, log_theta: Array, idx: Index) -> Array:
         """Columns of the dictionary; the intercept's is constant."""
-        values, kernel = np.ones((self.X.shape[0], len(idx))), idx != self.dictionary.bias
-        values[:, kernel] = self.at(log_theta).evaluate(self.X, idx[kernel])
-        return values
+        return self._on_rows().columns(log_theta, idx)
 
     def pullback(self, log_theta: Array, idx: Index, gradient: Array) -> Array:
         """Sum of ``gradient`` times the derivative of the columns, for every parameter."""
-        kernel = idx != self.dictionary.bias
-        return self.at(log_theta).pullback(self.X, idx[kernel], gradient[:, kernel])
+        return self._on_rows().pullback(log_theta, idx, gradient)
+
+    def _on_rows(self) -> OnRows:
+        return OnRows(self.X, self.functions, self.dictionary.bias)
 
     def rebuilt(self, log_theta: Array, factors: Factors = (1.0,)) -> Dictionary:
         """The dictionary at these parameters."""

@@ -81,6 +81,11 @@ class RegressionFit:
     parameters: dict[str, ParameterStatus] | None = None
     gain: dict[str, float] | None = None
 
+    @property
+    def tuned(self) -> bool:
+        """Whether several parameters of the kernel are others than those given."""
+        return len(self.parameters or ()) > 1 and (self.gain is None or self.gain["evidence"] != 0.0)
+
 
 @dataclass(frozen=True)
 class _Group:

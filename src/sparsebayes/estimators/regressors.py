@@ -154,7 +154,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             fit.rule.cost,
             shared=self.shared_support,
             precisions=[target.precisions for target in fit.targets],
-            tuned=len(fit.parameters or ()) > 1,
+            tuned=fit.tuned,
         )
 
     def _store_outliers(self, fit: RegressionFit, rows: NDArray[np.intp], n_rows: int) -> None:

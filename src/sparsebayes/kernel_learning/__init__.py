@@ -2,6 +2,7 @@
 
 from .learner import Learned, Learner, Screened
 from .parameters import Limits, learnable_limits
+from .parts import Relearned
 from .process import process_of
 from .statuses import statuses
 from .trials import Dictionaries, GaussianSearch, LaplaceSearch, Trial, search_for
@@ -13,6 +14,7 @@ __all__ = [
     "Learned",
     "Learner",
     "Limits",
+    "Relearned",
     "Screened",
     "Trial",
     "learnable_limits",

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
+from sparsebayes.basis import Functions
 from sparsebayes.inference.models.evidence import Array, log_evidence
 from sparsebayes.inference.models.linalg import cholesky
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
@@ -54,6 +55,44 @@ class Family(Protocol):
     def pullback(self, log_theta: Array, idx: Index, gradient: Array) -> Array:
         """Sum of ``gradient`` times the derivative of the columns, for every parameter."""
         ...
+
+
+@dataclass(frozen=True)
+class OnRows:
+    """Functions with parameters, and an intercept, on some rows.
+
+    Attributes
+    ----------
+    X : ndarray of shape (N, d)
+        The rows.
+    functions : Functions
+        Without the intercept.
+    bias : int or None
+        Place of the intercept.
+    """
+
+    X: Array
+    functions: Functions
+    bias: int | None
+
+    def columns(self, log_theta: Array, idx: Index) -> Array:
+        """Columns of the dictionary; the intercept's is constant."""
+        values, kernel = np.ones((self.X.shape[0], len(idx))), idx != self.bias
+        values[:, kernel] = self._at(log_theta).evaluate(self.X, idx[kernel])
+        return values
+
+    def values(self, log_theta: Array) -> Array:
+        """All columns."""
+        values = self._at(log_theta).evaluate(self.X)
+        return values if self.bias is None else np.insert(values, self.bias, 1.0, axis=1)
+
+    def pullback(self, log_theta: Array, idx: Index, gradient: Array) -> Array:
+        """Sum of ``gradient`` times the derivative of the columns, for every parameter."""
+        kernel = idx != self.bias
+        return self._at(log_theta).pullback(self.X, idx[kernel], gradient[:, kernel])
+
+    def _at(self, log_theta: Array) -> Functions:
+        return self.functions.with_parameters(np.exp(log_theta))
 
 
 @dataclass(frozen=True)

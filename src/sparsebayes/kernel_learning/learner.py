@@ -36,10 +36,10 @@ _STEP, _STEPS_OUT = 2.0, 4
 _MULTIPLES = (1.0, 0.5, 2.0)
 # Quasi-Newton steps of one climb, rounds of climb and search before and after rows left out are first asked, the gain
 # in nats that is no gain, and that below which no further round is made.
-_STEPS = 15
-_ROUNDS, _FURTHER_ROUNDS = 3, 5
-_GAIN = 0.01
-_WORTHWHILE = 0.5
+STEPS = 15
+ROUNDS, _FURTHER_ROUNDS = 3, 5
+GAIN = 0.01
+WORTHWHILE = 0.5
 # Inputs whose switching off is refused in a row before no more are tried.
 _REFUSALS = 2
 # Standard deviations beyond which left-out rows decide alone.
@@ -239,7 +239,7 @@ class Learner:
         """
         top, *others = pool = [self.trials[0], *self._contenders]
         for trial in others:
-            top = trial if self.judge.compare(trial, top).nats > _GAIN else top
+            top = trial if self.judge.compare(trial, top).nats > GAIN else top
         if not self.judge.left_out:
             return top
         beside = [(trial, self.judge.compare(trial, top)) for trial in pool]
@@ -355,7 +355,7 @@ class Learner:
         if near is not trial and not self._object(near, trial):
             self._prefer(self._ascend(near, _FURTHER_ROUNDS))
 
-    def _ascend(self, trial: Trial, rounds: int = _ROUNDS) -> Trial:
+    def _ascend(self, trial: Trial, rounds: int = ROUNDS) -> Trial:
         """Climb and search on, in turn, until neither gains; an input that is switched off stays so."""
         for _ in range(rounds):
             models = self.search.held(trial)
@@ -365,15 +365,15 @@ class Learner:
             if not any(len(model.indices) for model in models):
                 break
             free = self.matters(trial.log_theta, models) & self.limits.live(trial.log_theta)
-            found = climb(self.search.family, models, self.limits.prior, trial.log_theta, _STEPS, free)
-            if found.objective <= trial.objective + _GAIN:
+            found = climb(self.search.family, models, self.limits.prior, trial.log_theta, STEPS, free)
+            if found.objective <= trial.objective + GAIN:
                 break
             new = self.search.onward(trial, found)
             if new.objective <= trial.objective:
                 break
             gained, trial = new.objective - trial.objective, new
             self.trials.append(trial)
-            if gained < _WORTHWHILE:
+            if gained < WORTHWHILE:
                 break
         return trial
 

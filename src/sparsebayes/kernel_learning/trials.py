@@ -202,7 +202,8 @@ class Search(ABC):
             solver = self._numbered(k, quiet)
             if not fresh:
                 solver.callback = lambda record, active: True  # as it is
-            again = run(problem, solver, replace(self._own(own, quiet), keeper=None, warm=warm), self.rng)
+            onward = replace(self._own(own, quiet), keeper=None, warm=warm)
+            again = self._whole(problem, solver, onward) if fresh else run(problem, solver, onward, self.rng)
             better = anew is None or again.certificate.log_evidence > anew.certificate.log_evidence + own.tol
             if anew is not None and anew.status is Status.INTERRUPTED:
                 again = replace(again, status=Status.INTERRUPTED)

@@ -35,8 +35,6 @@ _COUNTS = np.array([0.2, 0.2, 0.6])
 # few rows scatter enough to look like any tails.
 _HEAVIEST = 0.5
 _EXPECTED = 0.2
-# What the posterior claims counts as much as this many rows.
-_CLAIM = 10.0
 # Standard error of the logarithm of the largest of these quantiles, for a single row (Gaussian errors).
 _ERROR = 0.95
 # Standard errors by which error bars must be too long before they are made shorter.
@@ -84,9 +82,7 @@ class Calibration:
         search: Any = minimize_scalar(misfit, bounds=(0.0, _HEAVIEST), method="bounded")
         best = float(search.x)
         heaviness = best if misfit(best) < misfit(0.0) else 0.0
-        trust = n / (n + _CLAIM)
-        log_scale = trust * float(_COUNTS @ gaps(heaviness))
-        calibration = cls(float(np.exp(log_scale)), _degrees(heaviness))
+        calibration = cls(float(np.exp(_COUNTS @ gaps(heaviness))), _degrees(heaviness))
         log_std = float(np.log(calibration.std_scale))
         if -_CLEARLY * _ERROR / np.sqrt(n) < log_std < 0.0:
             return cls(calibration.scale / calibration.std_scale, calibration.degrees)

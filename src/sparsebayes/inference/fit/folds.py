@@ -44,6 +44,9 @@ _TOLD_BY, _DECIMALS = 3, 9
 Found = tuple[Index, Array, Array]
 # Functions and their precisions.
 Known = tuple[Index, Array]
+# Makes functions of other values out of those of a model on a part of the rows: the model with them, and their values
+# on the rows left out.  It is given the model, the rows of the part and those left out.
+Reshape = Callable[[GaussianModel, NDArray[np.bool_], NDArray[np.bool_]], tuple[GaussianModel, Array]]
 
 
 class Folds:
@@ -67,6 +70,8 @@ class Folds:
     whole : tuple of ndarray, optional
         Functions that were found on all rows, and their precisions.  Where these have more evidence on the rows of a
         part than what the search there has found, that search has missed them, and goes on from them.
+    reshape : callable, optional
+        Learns on each part what the shape of the functions should be, where all rows had a say in it.
     """
 
     def __init__(
@@ -78,9 +83,11 @@ class Folds:
         fold: Index | None = None,
         search: Callable[[GaussianProblem, float], Found] | None = None,
         whole: Known | None = None,
+        reshape: Reshape | None = None,
     ) -> None:
         self.problem = problem
         self.parts, self.enough, self.kick, self.search, self.whole = parts, enough, kick, search, whole
+        self.reshape = reshape
         self._fold = fold
         self._parts: list[tuple[Gram, Array, Array]] | None = None
         self._known: dict[float, tuple[Array, Array]] = {}
@@ -153,20 +160,24 @@ class Folds:
         if beta not in self._known:
             errors, variances = [], []
             noise = self.problem.relative_noise / beta
-            for (data, values, targets), (_, out) in zip(self._divided(), self._cut(), strict=True):
-                functions, mean, covariance = self._searched(data, beta, 2 * size)
-                phi = values[:, functions]
+            for (data, values, targets), (kept, out) in zip(self._divided(), self._cut(), strict=True):
+                if self.search is not None and data.mean_square > 0.0:
+                    functions, mean, covariance = self.search(data.problem, beta)
+                    phi = values[:, functions]
+                else:
+                    model = self._searched(data, beta, 2 * size)
+                    phi = values[:, model.functions]
+                    if self.reshape is not None and model.size:
+                        model, phi = self.reshape(model, kept, out)
+                    mean, covariance = model.mean, model.covariance
                 errors.append(targets - phi @ mean)
                 variances.append(noise[out] + np.maximum(np.einsum("na,na->n", phi @ covariance, phi), 0.0))
             self._known[beta] = np.concatenate(errors), np.concatenate(variances)
         return self._known[beta]
 
-    def _searched(self, data: Gram, beta: float, limit: int) -> Found:
-        if self.search is not None and data.mean_square > 0.0:
-            return self.search(data.problem, beta)
+    def _searched(self, data: Gram, beta: float, limit: int) -> GaussianModel:
         model = _climbed(data, beta, limit, self.kick)
-        model = model if self.whole is None else _recovered(model, self.whole, limit)
-        return model.functions, model.mean, model.covariance
+        return model if self.whole is None else _recovered(model, self.whole, limit)
 
     @property
     def fold(self) -> Index:
