@@ -82,6 +82,10 @@ class TestPredict:
         assert "1 missing numbers" in result.stderr
         assert "1 cells hold categories" in result.stderr
 
+    def test_an_infinite_cell_is_named(self):
+        write("new.csv", ["x", "town"], [["1", "inf"], ["a", "b"]])
+        assert "new.csv: column 'x' has an infinite value in data row 2" in fail("predict", "d.model", "new.csv")
+
     def test_what_cannot_be_kept(self):
         assert "did you mean 'town'" in fail("predict", "d.model", "d.csv", "--keep", "Towns")
         assert "--out" in fail("predict", "d.model", "d.csv", "--json")
@@ -123,6 +127,28 @@ class TestOptions:
         write("c.csv", ["x", "n"], [x, rng.poisson(np.exp(3 + 0.5 * x))])
         content = json.loads(succeed("fit", "c.csv", "-t", "n", "--likelihood", "poisson", "--json", "--no-report"))
         assert all(-5.0 < score < 0.0 for score in content["tried"].values())
+
+    @pytest.mark.parametrize("likelihood", ["outliers", "student-t"])
+    @pytest.mark.parametrize("further", [(), ("--gamma", "ard"), ("--kernel", "both"), ("--kernel", "laplacian")])
+    def test_outliers_with_functions_on_the_rows(self, likelihood, further):
+        """Estimators refuse to learn widths with these likelihoods; the command line finds one all the same."""
+        rng = np.random.default_rng(0)
+        x, z = rng.uniform(-3, 3, (2, 90))
+        far = np.arange(90) % 10 == 0
+        write("d.csv", ["x", "z", "y"], [x, z, np.sin(2 * x) + 0.1 * rng.normal(size=90) + 20.0 * far])
+        arguments = ["fit", "d.csv", "-t", "y", "--likelihood", likelihood, *further]
+        result = call(*arguments, "--json", "--no-report")
+        assert result.exit_code in (0, 3), result.output
+        est = sparsebayes.load("d.model").estimator_
+        assert est.likelihood == likelihood
+        if further == ():
+            # Squares of errors would be those of the outliers: no model that leaves them alone could be of use.
+            assert result.exit_code == 0
+            verdict = json.loads(result.stdout)["verdict"]
+            assert "It is of use: its typical error is 0." in verdict["findings"][0]["text"]
+            said = " ".join(finding["text"] for finding in verdict["findings"])
+            assert ("are for rows that are no outliers (" in said) is (likelihood == "outliers")
+            assert "nothing that these rows could show: x" not in said
 
     def test_ard(self):
         write_problem()

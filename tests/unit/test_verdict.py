@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import call, succeed, write
+from sklearn.linear_model import RidgeCV
 
 from sparsebayes import RVC, RVR, SparseBayesRegressor
 from sparsebayes.report.case import Case, Input
 from sparsebayes.report.verdict import Level, judge_case
 from sparsebayes.tables import Options, learn, load
-from sparsebayes.tables.learning import Interrupted
+from sparsebayes.tables.learning import Interrupted, reopen
 
 RNG = np.random.default_rng(0)
 
@@ -85,6 +86,17 @@ class TestRegression:
     def test_a_linear_model_that_is_better(self):
         verdict = regression(lambda X: 1.2 * X[:, 0], 1.0)
         assert "A plain linear model is better" in said(verdict, Level.WARNING)
+
+    def test_equal_figures_are_not_called_better(self):
+        """A model that is nothing but its mean, beside a linear one that has found nothing either."""
+        X = np.random.default_rng(1).normal(size=(120, 2))
+        y = np.random.default_rng(2).normal(size=120)
+        est = SparseBayesRegressor().fit(X[40:], y[40:])
+        linear = RidgeCV(np.logspace(-3, 3, 13)).fit(X[40:], y[40:])
+        slightly = Fixed(est, lambda X: y[:40] + (1.0 - 1e-6) * (linear.predict(X) - y[:40]), 1.0)
+        verdict = judge_case(case_of(slightly, X, y))
+        assert "does about as well" in said(verdict, Level.GOOD)
+        assert "It is better than a plain linear model" not in said(verdict, Level.GOOD)
 
     def test_no_advice_that_was_taken_already(self):
         X = np.random.default_rng(1).normal(size=(120, 2))
@@ -232,6 +244,24 @@ class TestInterrupts:
         assert not caught.value.study.model.estimator.status_.converged
         assert len(caught.value.study.model.predict(self.data())["mean"]) == 60
         assert any(note.startswith("interrupted") for note in caught.value.study.notes)
+
+    @pytest.mark.parametrize("likelihood", ["gaussian", "student-t"])
+    def test_while_the_width_is_learned_from_some_of_the_rows(self, likelihood):
+        """On large tables that is where most of the time goes; the model of those rows is better than none."""
+        X = np.random.default_rng(8).normal(size=(700, 2))
+        data = {"a": X[:, 0], "b": X[:, 1], "y": X[:, 0] + 0.1 * X[:, 1] ** 2}
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(Interrupted) as caught:
+                learn(data, "y", Options(kernel="rbf", likelihood=likelihood), self.observer(3))
+        finally:
+            signal.signal(signal.SIGINT, before)
+        study = caught.value.study
+        assert (len(study.train), len(study.test)) == (500, 140)
+        assert "the model is of 500 of the 560 training rows" in study.notes
+        again = reopen(study.model, data)
+        np.testing.assert_array_equal(again.train, study.train)
+        np.testing.assert_array_equal(again.test, study.test)
 
     def test_the_command_line_writes_the_model_and_exits_130(self, monkeypatch):
         from contextlib import contextmanager

@@ -11,7 +11,7 @@ from .calibration import CalibrationDisplay
 from .case import Case, Input
 from .decision import DecisionDisplay
 from .fit import FitDisplay
-from .measures import TWO_SIDED_95, interval
+from .measures import TWO_SIDED_95, interval, is_robust
 from .svg import Chart, bar_list, number, ranges, shares
 
 Array = NDArray[np.float64]
@@ -158,7 +158,7 @@ def calibration_chart(case: Case) -> tuple[str, str]:
 def importance_chart(case: Case, found: Sequence[tuple[Input, float, float]]) -> str:
     """Which inputs matter."""
     shown = found[:_BARS]
-    what = "log loss" if case.classifies else "RMSE"
+    what = "log loss" if case.classifies else "mean absolute error" if is_robust(case.est) else "RMSE"
     return bar_list(
         [item.name for item, _, _ in shown],
         [rise for _, rise, _ in shown],

@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import is_classifier
 
 from sparsebayes.estimators.summary import Weight, weights
+from sparsebayes.likelihood import ROBUST
 from sparsebayes.typing import Array
 
 # Half-width of a central 95 % interval of a Gaussian, in standard deviations.
@@ -201,7 +202,7 @@ def importances(
     Returns
     -------
     ndarray of shape (len(groups), repeats)
-        Rise of the RMSE, or of the log loss.
+        Rise of the RMSE, of the mean absolute error where outliers are allowed for, or of the log loss.
     """
     rng = np.random.default_rng(seed)
     base = _error(est, X, y)
@@ -217,7 +218,13 @@ def importances(
 def _error(est: Any, X: Array, y: ArrayLike) -> float:
     if is_classifier(est):
         return classification_test(y, est.predict_proba(X), est.classes_).log_loss
-    return float(np.sqrt(np.mean((np.asarray(y, dtype=np.float64) - est.predict(X)) ** 2)))
+    errors = np.asarray(y, dtype=np.float64) - est.predict(X)
+    return float(np.mean(np.abs(errors)) if is_robust(est) else np.sqrt(np.mean(errors**2)))
+
+
+def is_robust(est: Any) -> bool:
+    """Whether a model allows for outliers: squares of errors would be those of rows that it is not to follow."""
+    return getattr(est, "likelihood", None) in ROBUST
 
 
 def contributions(

@@ -19,7 +19,7 @@ from sparsebayes.estimators.summary import converged
 from sparsebayes.typing import Array
 
 from .case import Case
-from .measures import ClassificationTest, RegressionTest, figure
+from .measures import ClassificationTest, RegressionTest, figure, is_robust
 
 _RESAMPLES = 2000
 _SEED = 0
@@ -154,8 +154,12 @@ def _numbers(case: Case) -> tuple[list[Finding], dict[str, float]]:
         linear = RidgeCV(np.logspace(-3, 3, 13)).fit(case.X, np.asarray(case.y, dtype=np.float64))
         errors[_LINEAR] = (y - linear.predict(X)) ** 2
     rmse = {name: float(np.sqrt(squares.mean())) for name, squares in errors.items()}
-    findings = [_against(case, "its error", rmse, errors, figure(rmse["model"]))]
-    findings += _against_linear(case, rmse, errors)
+    what, values = "its error", rmse
+    if is_robust(case.est):
+        errors = {name: np.sqrt(squares) for name, squares in errors.items()}
+        what, values = "its typical error", {name: float(np.median(sizes)) for name, sizes in errors.items()}
+    findings = [_against(case, what, values, errors, figure(values["model"]))]
+    findings += _against_linear(case, values, errors)
     result = case.result
     assert isinstance(result, RegressionTest)
     findings += _coverage(case, result)
@@ -242,8 +246,12 @@ def _against_linear(case: Case, values: dict[str, float], errors: dict[str, Arra
         return [Finding(Level.WARNING, f"A plain linear model is better on these rows{remedy}.")]
     theirs, ours = (f"{values[k]:.1%}" if case.classifies else figure(values[k]) for k in (name, "model"))
     compared = f"{theirs} against {ours}"
-    if better > 0.0:
+    if better > 0.0 and theirs != ours:
         return [Finding(Level.GOOD, f"It is better than a plain linear model ({compared}).")]
+    if better > 0.0 and case.classifies:
+        return [
+            Finding(Level.GOOD, f"A plain linear model is as often right ({compared}); its probabilities are worse.")
+        ]
     rows = case.counted(len(errors[name]))
     said = f"A plain linear model does about as well ({compared}): {rows} cannot tell them apart."
     return [Finding(Level.GOOD, said)]
@@ -262,12 +270,16 @@ def _mean_of_others(y: Array) -> Array:
 def _coverage(case: Case, result: RegressionTest) -> list[Finding]:
     hits = round(result.coverage * result.n)
     said = f"its 95 % error bars hold {result.coverage:.0%} of the {case.counted(result.n)}"
+    share, expected = getattr(case.est, "outlier_share_", 0.0), 0.95
+    if share:
+        expected = 0.95 * (1.0 - share)
+        said += f", and are for rows that are no outliers ({1.0 - share:.0%} by its estimate)"
     if result.n < _FEWEST_TO_JUDGE:
         return []
-    if binom.cdf(hits, result.n, 0.95) < _BY_CHANCE:
+    if binom.cdf(hits, result.n, expected) < _BY_CHANCE:
         level = Level.FAILURE if binom.cdf(hits, result.n, _GROSS) < _BY_CHANCE else Level.WARNING
         return [Finding(level, f"It is surer than it should be: {said}.")]
-    if binom.sf(hits - 1, result.n, 0.95) < _BY_CHANCE:
+    if binom.sf(hits - 1, result.n, expected) < _BY_CHANCE:
         return [Finding(Level.GOOD, f"It is more modest than it need be: {said}.")]
     return [Finding(Level.GOOD, f"It is honest about its errors: {said}.")]
 

@@ -110,7 +110,7 @@ def _densities(est: Any, X: Array, y: NDArray[Any], train: Any, test: Any, fit: 
     if is_classifier(model):
         p = model.predict_proba(X[test])
         return np.log(np.maximum(np.sum(np.where(y[test][:, None] == model.classes_, p, 0.0), axis=1), _SMALLEST))
-    if model.likelihood == "poisson":
+    if model.likelihood != "gaussian":
         return model.log_density(X[test], y[test])
     mean, std = model.predict(X[test], return_std=True)
     return -0.5 * np.log(2.0 * np.pi * std**2) - 0.5 * ((y[test] - mean) / std) ** 2

@@ -237,7 +237,7 @@ def _encode(column: Column, table: Table) -> tuple[Array, int, int]:
                 indicators[row, places[cell]] = 1.0
         return indicators, 0, sum(cell not in column.levels for cell in cells)
     if isinstance(column, Numeric):
-        values = table.read_numbers(column.name, column.removed, column.decimal)
+        values = table.checked(column.name, table.read_numbers(column.name, column.removed, column.decimal))
         cycles: tuple[str, ...] = ()
     else:
         values, cycles = table.days(column.name, column.day_first), column.cycles

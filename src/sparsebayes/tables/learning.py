@@ -20,6 +20,7 @@ from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesR
 from sparsebayes.estimators.varying import CONSTANT, NOISES
 from sparsebayes.inference import SOLVERS, Sequential, Solver
 from sparsebayes.inference.search.starts import EFFORTS
+from sparsebayes.likelihood import ROBUST
 
 from .choice import Choice, by_folds
 from .encoder import learn_encoder
@@ -37,12 +38,13 @@ AUTO, ROWS, COLUMNS, BOTH = "auto", "rbf", "columns", "both"
 KERNELS = (AUTO, ROWS, "linear", "poly", "laplacian", COLUMNS, BOTH)
 LIKELIHOODS = ("gaussian", "outliers", "student-t", "poisson")
 _WITHOUT_GAMMA = ("linear", COLUMNS, BOTH)
-# Widths that are tried, as multiples of the usual one: for several classes, and beside the columns.
-_WIDTHS_OF_CLASSES = (0.25, 0.5, 1.0, 2.0, 4.0)
+# Widths that are tried, as multiples of the usual one: where they are not learned, and beside the columns.
+_WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _WIDTHS_BESIDE_COLUMNS = (1.0, 0.5, 0.25)
 # The solver that widths are learned with.
 _OF_WIDTH = "sequential"
-_GAMMAS = ("scale", "auto", "evidence", "ard", "multiscale")
+_LEARNED = ("evidence", "ard", "multiscale")
+_GAMMAS = ("scale", "auto", *_LEARNED)
 # Where more of the training rows than this have a twin among them, a row that equals one need not be one.
 _ALIKE = 0.2
 # With fewer rows than this, all are needed to learn from.
@@ -230,7 +232,7 @@ def learn(
     began = time.perf_counter()
     fitted = _Fits(whole.task, options, X[train], whole.values[train], observe).fit()
     seconds = time.perf_counter() - began
-    fraction = options.test if len(test) else 0.0
+    fraction, train = options.test if len(test) else 0.0, train[fitted.rows]
     seen = np.sort(row_checksums(X[train], whole.values[train]))
     split = Split(fraction, options.seed, table.fingerprint, seen)
     model = TableModel(fitted.estimator, encoder, whole.name, split)
@@ -251,8 +253,10 @@ def reopen(model: TableModel, data: Any) -> Study:
     options = Options(test=model.split.fraction, seed=model.split.seed)
     if same:
         train, test = _split(target, options)
-        if not np.array_equal(np.sort(row_checksums(X[train], target.values[train])), model.split.rows):
-            # Test rows of models from before were drawn whatever their targets are.
+        sums, seen = row_checksums(X[train], target.values[train]), model.split.rows
+        if len(seen) and np.all(np.isin(seen, sums)):
+            train = train[np.isin(sums, seen)]  # fewer than all where an interrupt left a model of some of them
+        else:  # test rows of models from before were drawn whatever their targets are
             train, test = _split(target, options, spread=False)
         notes = []
     else:
@@ -336,6 +340,7 @@ class _Fits:
         self.choice: Choice | None = None
         self.interrupted = False
         self.estimator: Any = None
+        self.rows: Index = np.arange(len(self.y))  # those that the estimator was fitted to
 
     def fit(self) -> _Fits:
         """Fit what the options ask for; an interrupt leaves the best so far."""
@@ -349,6 +354,8 @@ class _Fits:
                 self._fit(self._make(BOTH, self._width_beside_columns(self._width())))
             elif kernel not in _WITHOUT_GAMMA and options.gamma is None:
                 self._fit_with_width(kernel)
+            elif options.gamma in _LEARNED and self._robust:
+                self._fit(self._make(kernel, self._width(kernel)))
             else:
                 self._fit(self._make(kernel))
             if options.noise != CONSTANT:
@@ -376,7 +383,8 @@ class _Fits:
         rows = self.estimator
         made = {ROWS: rows if isinstance(rows.kernel, RBF) else self._make(ROWS, rows.kernel_)}
         made[COLUMNS] = self._make(COLUMNS)
-        if not self._several():  # of several classes, folds take too long
+        # Of several classes, folds take too long; outliers among rows left out are beyond the bars of the mixture.
+        if not self._several() and self.options.likelihood != "outliers":
             made[BOTH] = self._make(BOTH, self._width_beside_columns(made[ROWS].kernel))
             search = partial(_search, solver=self.options.solver, observe=self.observe)
             self.choice = by_folds(made, self.X, self.y, self.options.seed, search)
@@ -390,23 +398,25 @@ class _Fits:
 
     def _fit_with_width(self, kernel: str) -> None:
         """Functions on the rows, their width by evidence."""
-        if kernel == ROWS and self._several():
-            best = self._best_width(kernel, self._usual_widths(_WIDTHS_OF_CLASSES))
-            self.notes.append(f"of {len(_WIDTHS_OF_CLASSES)} widths, {best.width:.3g} has the most evidence")
+        if kernel == ROWS and (self._several() or self._robust):
+            best = self._best_width(kernel, self._usual_widths(_WIDTHS))
+            self.notes.append(f"of {len(_WIDTHS)} widths, {best.width:.3g} has the most evidence")
             self._fit(self._make(kernel, best))
-        elif len(self.y) <= _ROWS_FOR_WIDTH and self.options.solver == _OF_WIDTH:
+        elif len(self.y) <= _ROWS_FOR_WIDTH and self.options.solver == _OF_WIDTH and not self._robust:
             self._fit(self._make(kernel).set_params(gamma="evidence"))
         else:
             self._fit(self._make(kernel, self._width(kernel)))
 
     def _width(self, kernel: str = ROWS) -> Any:
-        """The kernel with its width by evidence, from not too many rows."""
-        some = np.arange(len(self.y))
+        """The kernel with its width by evidence, from not too many rows; with Gaussian noise where it is robust."""
         if len(self.y) > _ROWS_FOR_WIDTH:
-            _, some = _shuffled(self.y, _ROWS_FOR_WIDTH, self.options.seed, self.task == CLASSIFICATION)
             self.notes.append(f"the width was learned from {_ROWS_FOR_WIDTH} of the {len(self.y)} training rows")
-        first = self._make(kernel).set_params(gamma="evidence")
-        _search(first, self.X[some], self.y[some], _OF_WIDTH, self.observe)
+        first = self._make(kernel)
+        first.set_params(gamma=self.options.gamma if self.options.gamma in _LEARNED else "evidence")
+        if self._robust:
+            first.set_params(likelihood="gaussian")
+            self.notes.append(f"the width was learned with Gaussian noise, the model with {self.options.likelihood}")
+        self._on_some_rows(first, _OF_WIDTH)
         return first.kernel_
 
     def _width_beside_columns(self, alone: Any) -> Any:
@@ -420,15 +430,31 @@ class _Fits:
 
     def _best_width(self, way: str, tried: list[Any]) -> Any:
         """The kernel with the most evidence on not too many rows."""
-        some = np.arange(len(self.y))
-        if len(self.y) > _ROWS_FOR_WIDTH:
-            _, some = _shuffled(self.y, _ROWS_FOR_WIDTH, self.options.seed, self.task == CLASSIFICATION)
         found = []
         for kernel in tried:
             model = self._make(way, kernel)
-            _search(model, self.X[some], self.y[some], self.options.solver, self.observe)
+            self._on_some_rows(model, self.options.solver)
             found.append(model.log_marginal_likelihood_)
         return tried[int(np.argmax(found))]
+
+    def _on_some_rows(self, estimator: Any, solver: str) -> None:
+        """Fit to not too many rows; of what an interrupt leaves, kept only where there is nothing else."""
+        some = np.arange(len(self.y))
+        if len(self.y) > _ROWS_FOR_WIDTH:
+            _, some = _shuffled(self.y, _ROWS_FOR_WIDTH, self.options.seed, self.task == CLASSIFICATION)
+        try:
+            _search(estimator, self.X[some], self.y[some], solver, self.observe)
+        except KeyboardInterrupt:
+            if self.estimator is None and "relevance_" in vars(estimator):
+                self.estimator, self.rows = estimator, some
+                if len(some) < len(self.y):
+                    self.notes.append(f"the model is of {len(some)} of the {len(self.y)} training rows")
+            raise
+
+    @property
+    def _robust(self) -> bool:
+        """Whether outliers are allowed for; the estimators do not learn widths then."""
+        return self.options.likelihood in ROBUST
 
     def _several(self) -> bool:
         """Whether there are more than two classes."""
@@ -447,7 +473,8 @@ class _Fits:
                 raise ValueError(f"--noise {options.noise} has no meaning in classification; leave it out")
             if kernel in (COLUMNS, BOTH):
                 return SparseBayesClassifier(Linear() + width if kernel == BOTH else None, effort=options.effort)
-            return RVC(kernel if width is None else width, gamma=gamma, effort=options.effort)
+            made = RVC(kernel, gamma=gamma) if width is None else RVC(width)
+            return made.set_params(effort=options.effort)
         further: dict[str, Any] = {
             "noise_variance": options.noise_variance,
             "likelihood": options.likelihood,
@@ -455,7 +482,7 @@ class _Fits:
         }
         if kernel in (COLUMNS, BOTH):
             return SparseBayesRegressor(Linear() + width if kernel == BOTH else None, **further)
-        return RVR(kernel if width is None else width, gamma=gamma, **further)
+        return RVR(kernel, gamma=gamma, **further) if width is None else RVR(width, **further)
 
     def _fit(self, estimator: Any, *, keep: bool = True) -> Any:
         """Fit an estimator and keep it, also where it was interrupted."""
