@@ -23,7 +23,7 @@ from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.restarts import random_model
 from sparsebayes.inference.search.sampled import carried, continued, search_sample
 from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend
-from sparsebayes.inference.search.working import holding, widen, working_problem
+from sparsebayes.inference.search.working import widen, working_problem
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.status import Record, Status
 from sparsebayes.threads import one_thread
@@ -126,11 +126,8 @@ class _Run:
     def _begin(self, problem: GaussianProblem | LaplaceProblem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
         warm, fixed = self.settings.warm, self.settings.noise_variance
-        partial = self.solver.working_sets and not self.settings.whole and (warm is None or warm.partial)
+        partial = self.solver.working_sets and not self.settings.whole and warm is None
         small = working_problem(problem, noise_given=fixed is not None) if partial else problem
-        if warm is not None and partial and not isinstance(small, LaplaceProblem):
-            small, indices = holding(small, warm.indices)
-            warm = replace(warm, indices=indices)
         if isinstance(small, LaplaceProblem):
             known = LaplaceActive(small) if warm is None else LaplaceActive.from_model(small, warm.indices, warm.alpha)
             return known, False, Status.CONVERGED

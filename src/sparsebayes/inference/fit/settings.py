@@ -65,15 +65,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Warm:
-    """A model to begin from: functions, precisions and inverse noise variance; without functions, an empty one.
-
-    The search may go on in a part of the dictionary where it is ``partial``.
-    """
+    """A model to begin from: functions, precisions and inverse noise variance; without functions, an empty one."""
 
     indices: list[int]
     alpha: Array
     beta: float
-    partial: bool = False
 
     @classmethod
     def of(cls, active: Active) -> Warm:

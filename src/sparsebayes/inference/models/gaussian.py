@@ -100,11 +100,6 @@ class Gram:
         self._basis, self._coordinates = np.empty((len(problem.target), 0)), np.empty((0, problem.n_functions))
         self._targets = np.empty((0, problem.n_targets))
 
-    @property
-    def n_functions(self) -> int:
-        """Functions that may enter a model."""
-        return int(np.sum(self.eligible))
-
     def columns(self, functions: Index) -> Array:
         """Functions of unit norm on the whitened rows."""
         values = self.problem.columns(functions)

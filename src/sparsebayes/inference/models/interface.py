@@ -152,10 +152,6 @@ class Active(ABC):
         """Compute again what a move on nearly dependent functions may have spoilt."""
         return
 
-    def relax(self, tol: float) -> int:
-        """Re-estimate all precisions roughly; a sweep unless there is something cheaper."""
-        return self.sweep(tol)
-
     def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
         """Add several functions at once, if that raises the objective; where gains are predicted, by ``at_least``."""
         return False

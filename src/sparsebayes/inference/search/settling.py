@@ -38,7 +38,7 @@ _RULES.searching(_LENGTHS, SHIFTS)
 def settle_all(active: Active, tol: float, *, learn_noise: bool) -> int:
     """Settle a model of any likelihood, its noise too where it has one that is learned; how many changes it took."""
     if not isinstance(active, ActiveSet):
-        return active.relax(tol)
+        return active.sweep(tol)
     return settle(active, tol, 1.0 / noise_floor(active) if learn_noise else None)
 
 

@@ -16,7 +16,7 @@ problem.  Only the model that is left at the end is factored, for its exact post
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -70,13 +70,6 @@ class BackfittingState(State):
     def noise_variance(self) -> float:
         """Noise variance."""
         return self.noise
-
-    def copy(self) -> BackfittingState:
-        """Independent copy."""
-        branches = Branches(
-            self.branches.problem, self.branches.indices.copy(), self.branches.weights, self.branches.alpha
-        )
-        return replace(self, active=self.active.copy(), branches=branches)
 
 
 class Backfitting(Solver):
@@ -204,7 +197,7 @@ class Backfitting(Solver):
         if max(gain, left) <= _SETTLED * tol and state.branches.size == size:
             state.settled = True
             return None
-        return Info("sweep", n_moves=1, gain=gain)
+        return Info("sweep", n_moves=1)
 
     def shown(self, state: State) -> Active:
         """The model, factored."""

@@ -129,10 +129,9 @@ class FixedPoint(Solver):
                     best, height = trial, value
         if best is None:
             return None
-        gain = self.objective(best, state.learn_noise) - self.objective(empty, state.learn_noise)
         state.active, state.evidence, state.sweeping = best, best.evidence(), True
         state.refused.clear()
-        return Info("sweep", n_moves=1, gain=gain)
+        return Info("sweep", n_moves=1)
 
     # -- sweeps --------------------------------------------------------------------------------------------
 
@@ -153,7 +152,7 @@ class FixedPoint(Solver):
         prior = self.hyperpriors.log_prior(narrow, noise=state.learn_noise)
         state.evidence = after - prior if narrow is pruned else narrow.evidence()
         state.sweeping = after - before > _PATIENCE * tol or narrow.size < size
-        return Info("sweep", n_moves=1, gain=after - before)
+        return Info("sweep", n_moves=1)
 
     def _climb(self, state: SweepState, before: float) -> tuple[Active, float] | None:
         """The proposal, or as much of it as ascends, with its objective; None where none does."""
@@ -213,7 +212,7 @@ def _insist(state: State, tol: float, refused: Info) -> Info:
         return refused
     trial = _enlarged(active, i, alpha)
     gain = trial.evidence() - state.evidence
-    return _done(state, trial, Info("add", i, 1, gain)) if gain > tol else refused
+    return _done(state, trial, Info("add", i, 1)) if gain > tol else refused
 
 
 def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
@@ -229,13 +228,11 @@ def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
     trial = active.copy()
     kind = _make(trial, scores, chosen)
-    if kind is None and isinstance(active, ActiveSet):
-        trial, kind = _enlarged(active, chosen, float(scores.best[chosen])), "add"
     gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
     if kind is None or gain < 0.0:
         state.refused.add(chosen)
         return Info(REFUSED, chosen)
-    return _done(state, trial, Info(kind, chosen, 1, gain))
+    return _done(state, trial, Info(kind, chosen, 1))
 
 
 def _make(active: Active, scores: Scores, i: int) -> str | None:
@@ -262,7 +259,7 @@ def _settle_noise(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | 
     log_beta, _ = profile.maximum(float(np.log(active.beta)), -float(np.log(noise_floor(active))))
     trial = active.moved(active.alpha, float(np.exp(log_beta)))
     gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
-    return _done(state, trial, Info("noise", gain=gain)) if gain > tol else None
+    return _done(state, trial, Info("noise")) if gain > tol else None
 
 
 def _objective(active: Active, state: State, hyperpriors: Hyperpriors) -> float:

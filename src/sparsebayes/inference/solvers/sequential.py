@@ -193,7 +193,7 @@ class Sequential(Solver):
         partial = active.problem.parent is not None
         if not state.settled:
             state.settled, state.swept = True, not partial
-            changed = active.relax(PREDICTED.roughly) if partial else active.sweep(_CAUTION * tol)
+            changed = active.sweep(PREDICTED.roughly if partial else _CAUTION * tol)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
@@ -395,11 +395,11 @@ class Sequential(Solver):
         return None
 
     def _done(self, state: State, kind: str, function: int = -1, n_moves: int = 0, *, settled: bool = False) -> Info:
-        before, state.evidence = state.objective, state.active.evidence()
+        state.evidence = state.active.evidence()
         state.since_noise += n_moves
         state.stale |= state.refused
         state.refused.clear()
         state.settled = settled
         state.swept &= settled
         state.widest = False
-        return Info(kind, function, n_moves, state.objective - before)
+        return Info(kind, function, n_moves)

@@ -16,7 +16,7 @@ O(nl) a step and O(nl) memory.  What the printed algorithm leaves open is settle
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 
 import numpy as np
@@ -132,13 +132,6 @@ class Subset:
         self.log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
         self._updates = 0
 
-    def copy(self) -> Subset:
-        """Independent copy."""
-        twin = Subset(self.problem, self.ridge)
-        twin.indices, twin.columns = list(self.indices), self.columns.copy()
-        twin.renew()
-        return twin
-
     def _count(self) -> None:
         self._updates += 1
         if self._updates >= _RENEW_EVERY:
@@ -169,10 +162,6 @@ class SubsetState(State):
         problem = self.subset.problem
         mean = self.subset.misfit / (problem.n_effective * problem.n_targets)
         return max(mean, FLOOR * problem.mean_square)
-
-    def copy(self) -> SubsetState:
-        """Independent copy."""
-        return replace(self, active=self.active.copy(), subset=self.subset.copy(), barred=set(self.barred))
 
 
 class SubsetSelection(Solver):
@@ -275,8 +264,8 @@ class SubsetSelection(Solver):
             subset.remove(least)
             state.removed += 1
             moves = 2
-        before, state.evidence = state.evidence, self._evidence(state)
-        return Info("add" if moves == 1 else "exchange", chosen, moves, state.evidence - before)
+        state.evidence = self._evidence(state)
+        return Info("add" if moves == 1 else "exchange", chosen, moves)
 
     def shown(self, state: State) -> Active:
         """The model, factored."""
