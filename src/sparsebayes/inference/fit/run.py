@@ -18,7 +18,6 @@ from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.noise import noise_floor
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.restarts import random_model
 from sparsebayes.inference.search.sampled import carried, continued, search_sample
@@ -169,7 +168,7 @@ class _Run:
     def _in_batches(self) -> bool:
         """Whether the search begins with the loop in batches, from several places."""
         active = self.best.state.active
-        fresh = self.settings.warm is None and isinstance(active.problem, GaussianProblem)
+        fresh = self.settings.warm is None and active.exact
         return fresh and self.solver.in_batches and active.problem.mean_square > 0.0
 
     def _plan(self) -> Plan:
@@ -417,7 +416,7 @@ class _Run:
             state.refused.clear()
             state.stale.clear()
             state.swept = False
-            if state.learn_noise and doubts is not None and doubts(state.active):
+            if state.learn_noise and doubts is not None and doubts(state.active.noisy()):
                 raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
         state.widest = outside == 0.0 and state.active.approximate and partial
         return outside > 0.0 or state.widest
@@ -425,7 +424,7 @@ class _Run:
     def _grow(self, state: State) -> None:
         """Add generated functions to the dictionary."""
         if self.settings.grow is not None:
-            state.gaussian.extend(self.settings.grow(state.active.indices, state.rng))
+            state.active.extend(self.settings.grow(state.active.indices, state.rng))
 
     def _record(self, start: _Start, info: Info) -> None:
         state = start.state
@@ -472,7 +471,7 @@ def _judge(state: State, status: Status, certificate: Certificate, ends: Status)
         return status
     if not certificate.converged:
         return ends
-    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.active):
+    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * state.active.problem.noise_floor:
         return Status.NOISE_FLOOR
     if certificate.noise_degenerate:
         return Status.NOISE_UNDETERMINED

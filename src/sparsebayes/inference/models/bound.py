@@ -138,6 +138,10 @@ class BoundActive(Active):
         other._adopt(self._inner.restricted(stays), self.xi)
         return other
 
+    def without(self, j: int) -> Active:
+        """Without the j-th function, at the best parameters of the bound."""
+        return super().without(j).recompute()
+
     def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
         """Add function i with this precision."""
         inner = self._inner.copy()

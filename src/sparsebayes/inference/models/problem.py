@@ -20,6 +20,9 @@ from sparsebayes.threads import on_all_cores
 
 Index = NDArray[np.intp]
 
+# Below this fraction of the targets' mean square the noise is not distinguishable from rounding error in the
+# residuals, so neither is its estimate.
+FLOOR = 1e-10
 # Weights, as a share of the rows, up to which it makes no difference how many rows are copies.
 _FEW = 1e-3
 # Entries of a dictionary up to which copies of a row are looked for, and decimals to which copies agree.
@@ -133,6 +136,11 @@ class GaussianProblem:
     def mean_square(self) -> float:
         """Weighted mean square of the targets."""
         return (float(np.sum(self.target**2)) + self.unexplained) / (self.n_effective * self.n_targets)
+
+    @property
+    def noise_floor(self) -> float:
+        """Smallest noise variance that the targets can support numerically."""
+        return FLOOR * self.mean_square
 
     @property
     def sqnorms(self) -> Array:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import best_moves
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.search.settling import settle_all
 
 # Functions up to which a model may hide others, and additions that are tried.
 _SMALL = 10
@@ -59,7 +58,7 @@ def _beside(active: Active, part: float, tol: float, learn_noise: bool) -> tuple
         trial = _loosened(active, part, constants, i) if problem.n_outputs > 1 else loose.copy()
         if not trial.add(i, float(best[i])):
             continue
-        settle_all(trial, tol, learn_noise=learn_noise)
+        trial.settle(tol, learn_noise=learn_noise)
         if trial.objective() > level and trial.condition_number() < _SINGULAR:
             level, kept = trial.objective(), (i, trial)
     return kept

@@ -28,7 +28,6 @@ from sparsebayes.basis.places import Places
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.search.settling import settle_all
 from sparsebayes.inference.search.working import holding, movable
 from sparsebayes.typing import Index
 
@@ -171,7 +170,7 @@ def _settled(active: Active, numbers: Index, alpha: Array, *, learn_noise: bool)
     """The model of other functions with these precisions, which then settle."""
     problem, indices = active.problem.parent.restrict(numbers), list(range(len(numbers)))
     moved = active.like(problem, indices, alpha)
-    settle_all(moved, _ROUGHLY, learn_noise=learn_noise)
+    moved.settle(_ROUGHLY, learn_noise=learn_noise)
     return moved
 
 

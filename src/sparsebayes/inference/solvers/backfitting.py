@@ -25,8 +25,8 @@ from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.jaakkola import bound_constant, bound_curvature, bound_problem, two_classes
-from sparsebayes.inference.models.laplace import LaplaceProblem
-from sparsebayes.inference.objective.noise import FLOOR, maximise_noise
+from sparsebayes.inference.models.problem import FLOOR
+from sparsebayes.inference.objective.noise import maximise_noise
 from sparsebayes.inference.solvers.branches import Branches
 from sparsebayes.inference.solvers.needs import Kind
 from sparsebayes.inference.solvers.solver import Info, Solver, State
@@ -162,7 +162,7 @@ class Backfitting(Solver):
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> BackfittingState:
         """All functions, with weights zero."""
         problem, xi, scale = active.problem, None, 0.0
-        if isinstance(problem, LaplaceProblem):
+        if not active.exact:
             xi, scale = np.zeros(problem.design.shape[0]), 1.0
             problem = bound_problem(problem, xi)
         indices = np.flatnonzero(problem.eligible)
@@ -289,7 +289,7 @@ class Backfitting(Solver):
             spread = float(np.sum(state.noise * branches.sqnorms / (branches.sqnorms + state.noise * branches.alpha)))
         n = problem.n_effective
         noise = branches.residual_sumsq / (n * problem.n_targets) + spread / n
-        state.noise = max(noise, FLOOR * problem.mean_square)
+        state.noise = max(noise, problem.noise_floor)
 
     def _rows(self, state: BackfittingState, xi: Array) -> None:
         r""":math:`\xi_n^2 = \langle y_n\rangle^2 + \sum_m\phi_{nm}^2/(\|\phi_m\|^2+\psi\alpha_m)`."""

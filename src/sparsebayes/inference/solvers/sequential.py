@@ -24,7 +24,6 @@ from sparsebayes.inference.search.climb import BATCH
 from sparsebayes.inference.search.doubts import doubt
 from sparsebayes.inference.search.hidden import uncover
 from sparsebayes.inference.search.moves import Proposals, best_exchanges, best_merges, best_splits, perform
-from sparsebayes.inference.search.settling import settle_all
 from sparsebayes.inference.search.shifting import shift
 from sparsebayes.inference.search.starts import EFFORTS
 from sparsebayes.inference.solvers.batches import EXACT, PREDICTED, companions
@@ -276,10 +275,10 @@ class Sequential(Solver):
 
     def _batch_step(self, state: State, tol: float) -> Info | None:
         """Add the functions that gain most and hardly overlap, then settle all precisions, in turns."""
-        active = state.gaussian
+        active = state.active
         if not state.settled:
             state.settled = True
-            changed = settle_all(active, EXACT.roughly, learn_noise=state.learn_noise)
+            changed = active.settle(EXACT.roughly, learn_noise=state.learn_noise)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
@@ -292,7 +291,7 @@ class Sequential(Solver):
             if len(together) > 1 and active.add_together(together, scores.best[together]):
                 return self._done(state, "add", i, len(together))
             return self._move(state, scores, i)
-        changed = settle_all(active, _CAUTION * tol, learn_noise=state.learn_noise)
+        changed = active.settle(_CAUTION * tol, learn_noise=state.learn_noise)
         if changed:
             return self._done(state, "sweep", n_moves=changed, settled=True)
         return self._shift(state)

@@ -26,7 +26,6 @@ from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.noise import FLOOR
 from sparsebayes.inference.solvers.needs import Kind, Need
 from sparsebayes.inference.solvers.solver import Info, Solver, State
 from sparsebayes.inference.status import Status
@@ -161,7 +160,7 @@ class SubsetState(State):
             return 1.0 / self.active.beta
         problem = self.subset.problem
         mean = self.subset.misfit / (problem.n_effective * problem.n_targets)
-        return max(mean, FLOOR * problem.mean_square)
+        return max(mean, problem.noise_floor)
 
 
 class SubsetSelection(Solver):
@@ -238,7 +237,7 @@ class SubsetSelection(Solver):
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SubsetState:
         """An empty subset."""
-        if not isinstance(active, ActiveSet):
+        if not active.exact:
             raise ValueError("solver='subset' lowers a squared error: it is for regression; use solver='sequential'")
         subset = Subset(active.problem, self.ridge)
         return SubsetState(active=active, learn_noise=learn_noise, evidence=active.evidence(), rng=rng, subset=subset)
