@@ -15,14 +15,10 @@ from sparsebayes.inference.fit.settings import Settings
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.laplace import LaplaceActive
-from sparsebayes.inference.models.mode import LaplaceProblem
-from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.search.climb import climb
-from sparsebayes.inference.search.restarts import random_model
 from sparsebayes.inference.search.sampled import carried, continued, search_sample
-from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend
-from sparsebayes.inference.search.working import widen, working_problem
+from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend, random_model
+from sparsebayes.inference.search.working import Problem, empty_model, widen, working_problem
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.status import Record, Status
 from sparsebayes.threads import one_thread
@@ -79,9 +75,7 @@ class _Stopped(Exception):
         self.start = start
 
 
-def run(
-    problem: GaussianProblem | LaplaceProblem, solver: Solver, settings: Settings, rng: np.random.Generator
-) -> Result:
+def run(problem: Problem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
     """Maximise the objective, keep the best start, and certify it.
 
     Parameters
@@ -110,7 +104,7 @@ class _Run:
         self.completed, self.leader = -1, 0
         self.searching = True
 
-    def solve(self, problem: GaussianProblem | LaplaceProblem, rng: np.random.Generator) -> Result:
+    def solve(self, problem: Problem, rng: np.random.Generator) -> Result:
         """Run all starts and certify the best."""
         active, learn, status = self._begin(problem)
         self.best = self._first(active, learn, rng)
@@ -122,21 +116,19 @@ class _Run:
         status = _judge(state, status, certificate, self.solver.ends)
         return Result(state.active, status, certificate, self.history, self.best.n_iter)
 
-    def _begin(self, problem: GaussianProblem | LaplaceProblem) -> tuple[Active, bool, Status]:
+    def _begin(self, problem: Problem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
         warm, fixed = self.settings.warm, self.settings.noise_variance
         partial = self.solver.working_sets and not self.settings.whole and warm is None
         small = working_problem(problem, noise_given=fixed is not None) if partial else problem
-        if isinstance(small, LaplaceProblem):
-            known = LaplaceActive(small) if warm is None else LaplaceActive.from_model(small, warm.indices, warm.alpha)
-            return known, False, Status.CONVERGED
         scale = small.mean_square
         if scale == 0.0:
-            return ActiveSet(small, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
+            return empty_model(small, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
+        active = empty_model(small, 1.0 / (fixed or FIRST_NOISE * scale))
         if warm is not None:
-            beta = warm.beta if fixed is None else 1.0 / fixed
-            return ActiveSet.from_model(small, warm.indices, warm.alpha, beta), fixed is None, Status.CONVERGED
-        return ActiveSet(small, 1.0 / (fixed or FIRST_NOISE * scale)), fixed is None, Status.CONVERGED
+            beta = warm.beta if fixed is None else active.beta
+            active = active.like(small, warm.indices, warm.alpha, beta=beta)
+        return active, active.exact and fixed is None, Status.CONVERGED
 
     def _first(self, empty: Active, learn: bool, rng: np.random.Generator) -> _Start:
         """The first start: from nothing, or from where an earlier search was."""
@@ -457,12 +449,9 @@ class _Run:
             raise _Stopped(Status.MAX_ITER, record.start)
 
 
-def _lifted(problem: GaussianProblem | LaplaceProblem, functions: Iterable[int]) -> tuple[int, ...]:
+def _lifted(problem: Problem, functions: Iterable[int]) -> tuple[int, ...]:
     """Numbers of functions in the whole dictionary, sorted."""
-    indices = sorted(functions)
-    while problem.parent is not None:
-        indices, problem = problem.lift(indices), problem.parent
-    return tuple(sorted(indices))
+    return tuple(sorted(problem.whole(sorted(functions))[1]))
 
 
 def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:

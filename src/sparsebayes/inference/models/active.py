@@ -355,6 +355,13 @@ class ActiveSet(Noisy):
         cross = self.beta * (self.C.T @ (self.R @ self.covariance))
         return self.S, self.Q, cross, self.beta * self.problem.sqnorms
 
+    def beside(self, numbers: NDArray[np.intp], others: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Inner products of the model's functions and of others, and with what is left of the targets, times beta."""
+        whole = self.problem.parent
+        columns = whole.columns(np.concatenate([numbers, others]))
+        residual = whole.target - columns[:, : self.size] @ self.mean
+        return self.beta * (columns.T @ columns), self.beta * (columns.T @ residual)
+
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
         if self.size == 0:

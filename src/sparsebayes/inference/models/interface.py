@@ -132,6 +132,13 @@ class Active(ABC):
         """
         raise TypeError(f"{type(self).__name__} has no rows to weigh")
 
+    def beside(self, numbers: NDArray[np.intp], others: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Inner products in the curvature, and with the gradient, of the model's functions and of others.
+
+        All by their numbers in the problem of which the present one is a part.
+        """
+        raise TypeError(f"{type(self).__name__} is of the whole dictionary")
+
     @abstractmethod
     def leave_one_out(self) -> tuple[Array, Array]:
         """``s`` and ``q²`` of the functions in the model."""

@@ -101,6 +101,12 @@ class LaplaceActive(Active):
         s = found.norms - np.einsum("ma,ma->m", cross, found.inner)
         return s, found.quality[:, None], cross, found.norms
 
+    def beside(self, numbers: NDArray[np.intp], others: NDArray[np.intp]) -> tuple[Array, Array]:
+        """At the mode, the others without weight."""
+        columns = self.problem.parent.active([*numbers.tolist(), *others.tolist()])
+        point = columns.at(np.concatenate([self.mean, np.zeros(len(others))]))
+        return point.gram, point.slope[:, None]
+
     def recompute(self) -> LaplaceActive:
         """The same functions on the data, their precisions settled to the last digits.
 
