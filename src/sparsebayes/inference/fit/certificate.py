@@ -9,9 +9,8 @@ import numpy as np
 
 from sparsebayes.design import CompressedDesign, ScreenedDesign
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.objective.hyperpriors import FLAT, Hyperpriors
 from sparsebayes.inference.objective.noise import NoiseProfile
-from sparsebayes.inference.objective.scores import Scores, score, verify
+from sparsebayes.inference.objective.scores import FLAT, Hyperpriors, Scores, score, verify
 
 # The noise is degenerate when hardly a row is left to estimate it from.
 _DEGENERATE = 0.05

@@ -15,7 +15,6 @@ from sparsebayes.basis.places import Places
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.nearest import HOST, expected_gram
-from sparsebayes.inference.models.points import Point, Rows, RowsPoint, Slopes
 from sparsebayes.inference.models.problem import LARGE, Index, with_bias
 from sparsebayes.inference.models.screening import Directions, Measured
 from sparsebayes.likelihood import Classes, Curvature, Likelihood
@@ -196,6 +195,99 @@ class LaplaceProblem:
         """Columns and outputs of functions."""
         outputs, columns = np.divmod(np.array(indices, dtype=np.intp), self.design.shape[1])
         return columns, outputs
+
+
+# -- what a posterior needs to know of the rows at given weights, wherever they are ----------------------------------
+
+
+@dataclass(frozen=True)
+class SummedPoint:
+    r"""The likelihood to second order in the active weights, from one pass over rows that are elsewhere.
+
+    Attributes
+    ----------
+    columns : ActiveColumns
+        The active columns whose point this is.
+    outputs : object
+        Whatever these columns need to find the rows again.
+    fit : float
+        Log likelihood.
+    slope : ndarray of shape (a,)
+        Its gradient by the active weights.
+    gram : ndarray of shape (a, a)
+        :math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`.
+    """
+
+    columns: ActiveColumns
+    outputs: Any
+    fit: float
+    slope: Array
+    gram: Array
+
+
+class Rows:
+    """Outputs, and what the likelihood says there, each computed when it is first asked for."""
+
+    def __init__(self, likelihood: Likelihood, outputs: Array) -> None:
+        self._likelihood = likelihood
+        self.outputs = outputs
+
+    @cached_property
+    def fit(self) -> float:
+        """Log likelihood."""
+        return self._likelihood.log_likelihood(self.outputs)
+
+    @cached_property
+    def gradient(self) -> Array:
+        """Its gradient, (N, K)."""
+        return self._likelihood.gradient(self.outputs)
+
+    @cached_property
+    def curvature(self) -> Curvature:
+        """Its curvature."""
+        return self._likelihood.curvature(self.outputs)
+
+
+class RowsPoint:
+    """The same on rows in memory, each sum computed when it is first asked for: a line search needs the fit alone."""
+
+    def __init__(self, columns: ActiveColumns, rows: Rows) -> None:
+        self.columns = columns
+        self.rows = rows
+
+    @property
+    def outputs(self) -> Array:
+        """Outputs of all rows, (N, K)."""
+        return self.rows.outputs
+
+    @property
+    def fit(self) -> float:
+        """Log likelihood."""
+        return self.rows.fit
+
+    @cached_property
+    def slope(self) -> Array:
+        """Its gradient by the active weights."""
+        return self.columns.correlate(self.rows.gradient)
+
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the active columns in the curvature."""
+        return self.columns.gram(self.rows.curvature)
+
+
+Point = RowsPoint | SummedPoint
+
+
+@dataclass(frozen=True)
+class Slopes:
+    r"""Of all functions: squared norms in the curvature, Q, and :math:`\boldsymbol\Phi^\top\mathbf
+    B\boldsymbol\Phi_a`.
+    """
+
+    norms: Array
+    quality: Array
+    inner: Array
 
 
 class ActiveColumns:

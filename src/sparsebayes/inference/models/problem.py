@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsebayes.basis.places import Places
-from sparsebayes.design import CompressedDesign, DenseDesign, Design, Native, Ranking, ScreenedDesign, rank
+from sparsebayes.design import (
+    CompressedDesign,
+    DenseDesign,
+    Design,
+    MomentDesign,
+    Native,
+    Ranking,
+    ScreenedDesign,
+    rank,
+    representatives,
+)
 from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.linalg import cholesky
@@ -408,3 +418,26 @@ class GaussianProblem:
 def with_bias(members: Index, bias: int | None) -> Index:
     """Functions in their order, the constant one among them."""
     return np.sort(members) if bias is None else np.union1d(members, np.array([bias], dtype=np.intp))
+
+
+def moment_problem(design: MomentDesign, eligible: NDArray[np.bool_] | None = None) -> GaussianProblem:
+    """Problem with exactly the moments of the design, on the few rows of their root.
+
+    Every solver runs on it as on data: the evidence sees the design's N, since the rows carry its weight between them.
+
+    Parameters
+    ----------
+    design : MomentDesign
+        The moments.
+    eligible : ndarray of bool, shape (M,), optional
+        Functions that may enter; by default all that are not a copy of an earlier one,
+        which has the same inner products with everything.
+    """
+    enter = representatives(DenseDesign(design.G)) == np.arange(len(design.G)) if eligible is None else eligible
+    root = design.root()
+    n_rows = len(root.columns)
+    weight = design.N / n_rows
+    scale = 1.0 / np.sqrt(weight)
+    problem = GaussianProblem(DenseDesign(scale * root.columns), scale * root.targets, np.full(n_rows, weight), enter)
+    problem.rowwise = False
+    return problem

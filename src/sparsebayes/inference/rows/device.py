@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from sparsebayes.basis.arrays import Place
 from sparsebayes.design import ArrayDesign, Design, Native
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem, Point, Slopes, SummedPoint
 from sparsebayes.inference.models.nearest import Library, expected_gram
-from sparsebayes.inference.models.points import Point, Slopes, SummedPoint
 from sparsebayes.inference.models.problem import Index
 from sparsebayes.inference.models.screening import Measured
 from sparsebayes.likelihood import ArrayLikelihood, Curvature

@@ -18,8 +18,7 @@ from sparsebayes.basis import Functions
 from sparsebayes.design import Design, LazyDesign
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.linalg import try_cholesky
-from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
-from sparsebayes.inference.models.points import Point, SummedPoint
+from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem, Point, SummedPoint
 from sparsebayes.inference.models.problem import Index
 from sparsebayes.inference.models.screening import Measured
 from sparsebayes.likelihood import Likelihood

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active, Noisy
-from sparsebayes.inference.objective.hyperpriors import Hyperpriors
 from sparsebayes.inference.objective.noise import NoiseProfile
-from sparsebayes.inference.objective.scores import Scores, score
+from sparsebayes.inference.objective.scores import Hyperpriors, Scores, score
 from sparsebayes.inference.solvers.sequential import Sequential
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
 

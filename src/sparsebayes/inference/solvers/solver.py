@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.objective.hyperpriors import FLAT, Hyperpriors
+from sparsebayes.inference.objective.scores import FLAT, Hyperpriors
 from sparsebayes.inference.solvers.needs import Kind, Need
 from sparsebayes.inference.status import Status
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.solvers.needs import Kind, Need
-from sparsebayes.inference.solvers.solver import Info, Solver, State
+from sparsebayes.inference.solvers.solver import Info, Solver, State, is_number
 from sparsebayes.inference.status import Status
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
@@ -215,19 +215,16 @@ class SubsetSelection(Solver):
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
-        for name in ("ridge", "threshold", "tol"):
+        for name in ("ridge", "threshold"):
             value = getattr(self, name)
-            if not (name == "tol" and value is None) and not (_is_number(value) and 0.0 < value < np.inf):
+            if not (is_number(value) and 0.0 < value < np.inf):
                 raise ValueError(f"{name}={value!r}: expected a positive, finite number")
-        for name, least in (("removals", 0), ("max_iter", 1)):
-            value = getattr(self, name)
-            if value is not None and not (_is_number(value, Integral) and value >= least):
-                raise ValueError(f"{name}={value!r}: expected None or an integer, at least {least}")
+        if self.removals is not None and not (is_number(self.removals, Integral) and self.removals >= 0):
+            raise ValueError(f"removals={self.removals!r}: expected None or an integer, at least 0")
         if self.returning not in RETURNING:
             choices = ", ".join(map(repr, RETURNING))
             raise ValueError(f"returning={self.returning!r} is not known; choose one of {choices}")
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback={self.callback!r}: expected a callable or None")
+        self.check_stopping()
 
     # -- the solver contract -------------------------------------------------------------------------------
 
@@ -326,7 +323,3 @@ def _own(state: State) -> SubsetState:
     if not isinstance(state, SubsetState):
         raise TypeError("this state was not made by SubsetSelection.init")
     return state
-
-
-def _is_number(value: object, kind: type = Real) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
