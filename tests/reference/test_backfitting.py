@@ -10,7 +10,7 @@ from sparsebayes.basis import RBF
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference import Backfitting, Status
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.solvers.branches import Branches
+from sparsebayes.inference.solvers.backfitting import Branches
 
 
 def problem_of(seed, n=60, m=90, targets=1, weights=None):
@@ -30,7 +30,7 @@ def exact_mean(Phi, T, weights, alpha, noise):
 @pytest.mark.parametrize("way", ["conjugate", "sequential", "parallel"])
 def test_at_fixed_precisions_every_way_ends_in_the_exact_posterior_mean(way, held, monkeypatch):
     if not held:  # as for dictionaries that do not fit in memory
-        monkeypatch.setattr("sparsebayes.inference.solvers.branches._HELD_BYTES", 0)
+        monkeypatch.setattr("sparsebayes.inference.solvers.backfitting._HELD_BYTES", 0)
     rng = np.random.default_rng(0)
     weights = rng.uniform(0.5, 2.0, 60)
     m = 8 if way == "parallel" else 90  # EM takes steps of 1/m
@@ -68,7 +68,7 @@ def test_where_sweeps_reach_the_maximum_computing_it_gives_the_same_model(n, m, 
     X = rng.standard_normal((n, m))
     y = X[:, :5] @ rng.uniform(1.0, 2.0, 5) + 0.3 * rng.standard_normal(n)
     computed = SparseBayesRegressor(solver="backfitting", noise_variance=noise).fit(X, y)
-    monkeypatch.setattr("sparsebayes.inference.solvers.branches._FEW", 0)
+    monkeypatch.setattr("sparsebayes.inference.solvers.backfitting._FEW", 0)
     climbed = SparseBayesRegressor(solver="backfitting", noise_variance=noise).fit(X, y)
     np.testing.assert_array_equal(computed.relevance_, climbed.relevance_)
     np.testing.assert_allclose(computed.coef_, climbed.coef_, rtol=1e-3, atol=1e-5)
@@ -89,7 +89,7 @@ def test_nearly_dependent_columns_take_few_cycles_and_end_higher_than_sweeps_tha
     X, y = spectra()
     computed = SparseBayesRegressor(solver="backfitting").fit(X, y)
     assert len(computed.history_) < 200
-    monkeypatch.setattr("sparsebayes.inference.solvers.branches._FEW", 0)
+    monkeypatch.setattr("sparsebayes.inference.solvers.backfitting._FEW", 0)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         climbed = SparseBayesRegressor(solver="backfitting", max_iter=len(computed.history_)).fit(X, y)
     assert computed.history_[-1].objective > climbed.history_[-1].objective

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from sparsebayes import RVR
 from sparsebayes.datasets import make_sinc
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.models import compiled, gaussian
+from sparsebayes.inference.models import compiled, gaussian, small
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.compiled import How
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram, Posterior, Products
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.search import settling
-from sparsebayes.inference.search.settling import _Settling
+from sparsebayes.inference.models.small import Settling
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,10 +87,11 @@ def both_exactly(model, library, tol):
     """An exact active set of the same functions, settled in NumPy and by the library."""
     problem, limit = model.problem, 1e8 / model.data.mean_square
     active = ActiveSet.from_model(problem, model.indices, model.alpha, model.beta)
-    expected, found = (_Settling(active, limit if model.learn_noise else None) for _ in range(2))
+    begun = active.small, active.posterior(), active.alpha, active.beta, problem.n_effective, problem.inclusion_cost
+    expected, found = (Settling(*begun, limit if model.learn_noise else None) for _ in range(2))
     expected.climb(tol)
     found.compiled(library, tol)
-    return expected, found
+    return active, expected, found
 
 
 class TestSameAnswer:
@@ -120,7 +120,7 @@ class TestSameAnswer:
     @examples(100)
     @given(distinct(), st.sampled_from([0.5, 1e-6]))
     def test_of_an_exact_active_set(self, library, model, tol):
-        expected, found = both_exactly(model, library, tol)
+        _, expected, found = both_exactly(model, library, tol)
         np.testing.assert_array_equal(found.stays, expected.stays)
         assert found.level == pytest.approx(expected.level, abs=1e-10 * max(1.0, abs(expected.level)))
         np.testing.assert_allclose(found.alpha, expected.alpha, rtol=1e-6)
@@ -137,9 +137,9 @@ class TestSameAnswer:
     def test_of_an_exact_active_set_of_nearly_dependent_functions(self, library, model, tol):
         if model is None:
             return
-        expected, found = both_exactly(model, library, tol)
+        active, _, found = both_exactly(model, library, tol)
         scale = max(1.0, abs(found.level))
-        assert found.level >= expected.active.objective() - 1e-9 * scale
+        assert found.level >= active.objective() - 1e-9 * scale
         assert np.allclose(found.post.root, np.triu(found.post.root))
         if tol == 1e-6:
             begun, found.small = found.level, found.small.restrict(found.stays)
@@ -192,7 +192,7 @@ class TestSameAnswer:
         X, y = make_sinc(100, noise=0.1, random_state=0)
         fits = []
         for used in (library, None):
-            for module in (gaussian, settling):
+            for module in (gaussian, small):
                 monkeypatch.setattr(module, "library", lambda used=used: used)
             fits.append(RVR(gamma=0.1, effort=effort).fit(X, y))
         first, second = fits

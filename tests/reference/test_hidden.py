@@ -1,4 +1,4 @@
-"""Broad functions, of which none gains alone: the search must see through them (``inference/search/hidden.py``)."""
+"""Broad functions, of which none gains alone: the search must see through them (``inference/search/escapes.py``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparsebayes.design import DenseDesign
 from sparsebayes.inference import Status
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.search.hidden import uncover
+from sparsebayes.inference.search.escapes import uncover
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.linalg import tall_qr
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.search.shifting import _displacements, _linearised, _secants, shift
+from sparsebayes.inference.search.shifting import _displacements, _secants, shift
 
 RNG = np.random.default_rng(0)
 
@@ -85,7 +85,7 @@ def test_the_linearised_problem_of_a_classifier_is_that_of_its_rows():
     part = whole.restrict(np.arange(0, 60, 2))
     active = LaplaceActive.from_model(part, [0, 5, 9], np.array([0.1, 0.2, 0.3]))
     numbers, neighbours = np.array([0, 10, 18]), np.array([1, 7])
-    gram, gradient = _linearised(active, numbers, neighbours)
+    gram, gradient = active.beside(numbers, neighbours)
     columns = Phi[:, [0, 10, 18, 1, 7]]
     p = 1.0 / (1.0 + np.exp(-Phi[:, numbers] @ active.mean))
     np.testing.assert_allclose(gram, columns.T @ ((p * (1.0 - p))[:, None] * columns), rtol=1e-10)

@@ -27,7 +27,7 @@ def problem():
 
 def test_a_glance_underestimates_gains_and_is_exact_on_watched_columns(problem, monkeypatch):
     monkeypatch.setattr(mode, "_GLANCED", 5)
-    monkeypatch.setattr(mode, "_LARGE", 1)
+    monkeypatch.setattr(mode, "LARGE", 1)
     watched = np.array([7, 30])
     model = [3, 70, 130], np.array([0.1, 0.2, 0.3])
     exact = score(LaplaceActive.from_model(replace(problem, parent=problem), *model))
@@ -40,7 +40,7 @@ def test_a_glance_underestimates_gains_and_is_exact_on_watched_columns(problem, 
 
 def test_functions_that_a_glance_missed_are_watched(problem, monkeypatch):
     monkeypatch.setattr(mode, "_GLANCED", 1)
-    monkeypatch.setattr(mode, "_LARGE", 1)
+    monkeypatch.setattr(mode, "LARGE", 1)
     active = LaplaceActive.from_model(problem.roughly(), [3, 70], np.array([0.1, 0.2]))
     assert working.widen(active, 1e-3)
     gaining = np.max(score(LaplaceActive.from_model(problem, [3, 70], active.alpha)).gain.reshape(3, 60), axis=0) > 1e-3
@@ -59,7 +59,7 @@ def test_a_better_mode_is_the_mode_where_it_is_better_and_none_where_not(problem
 def test_batches_reach_a_certified_model_as_single_additions_do(monkeypatch):
     X, y = make_blobs(120, centers=4, cluster_std=3.0, random_state=1)
     single = RVC(gamma=0.05).fit(X, y)
-    monkeypatch.setattr(working, "_ROUGHLY", 1)
+    monkeypatch.setattr(mode, "_ROUGHLY", 1)
     batches = RVC(gamma=0.05).fit(X, y)
     assert batches.certificate_.converged
     assert max(record.n_moves for record in batches.history_ if record.move == "add") > 1

@@ -7,8 +7,7 @@ from numpy.testing import assert_allclose
 from sparsebayes.design import DenseDesign, MomentDesign
 from sparsebayes.inference import Sequential, Settings
 from sparsebayes.inference.fit.run import run
-from sparsebayes.inference.models.moments import moment_problem
-from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.models.problem import GaussianProblem, moment_problem
 
 
 def data(n=40, m=15, t=1, seed=0):

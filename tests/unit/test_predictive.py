@@ -8,7 +8,7 @@ from scipy.stats import norm, t
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, datasets
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.models.jaakkola import bound_constant, bound_curvature, bound_problem
+from sparsebayes.inference.models.bound import bound_constant, bound_curvature, bound_problem
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.likelihood import Bernoulli
 from sparsebayes.posterior import ClassPosterior, GaussianPosterior, PoissonPosterior

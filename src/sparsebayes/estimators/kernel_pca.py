@@ -21,7 +21,7 @@ from sparsebayes.estimators.validation import check_magnitude, check_positive, c
 from sparsebayes.inference import Result, Sequential, Solver
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.inference.fit.run import run
-from sparsebayes.inference.models.moments import moment_problem
+from sparsebayes.inference.models.problem import moment_problem
 from sparsebayes.posterior.axes import AXES, FeatureAxes, Projector
 from sparsebayes.typing import Array
 

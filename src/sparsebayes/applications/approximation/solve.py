@@ -15,8 +15,7 @@ from sparsebayes.estimators.task import warn_unconverged
 from sparsebayes.estimators.validation import check_relative_noise
 from sparsebayes.inference import Sequential, Settings
 from sparsebayes.inference.fit.run import run
-from sparsebayes.inference.models.moments import moment_problem
-from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.models.problem import GaussianProblem, moment_problem
 from sparsebayes.typing import Array
 
 

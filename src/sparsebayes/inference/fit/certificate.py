@@ -8,12 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsebayes.design import CompressedDesign, ScreenedDesign
-from sparsebayes.inference.models.active import ActiveSet
-from sparsebayes.inference.models.dual import DualActive
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.objective.hyperpriors import FLAT, Hyperpriors
-from sparsebayes.inference.objective.noise import NoiseProfile, noise_floor
-from sparsebayes.inference.objective.scores import Scores, score, verify
+from sparsebayes.inference.objective.noise import NoiseProfile
+from sparsebayes.inference.objective.scores import FLAT, Hyperpriors, Scores, score, verify
 
 # The noise is degenerate when hardly a row is left to estimate it from.
 _DEGENERATE = 0.05
@@ -172,11 +169,9 @@ def _compression_error(active: Active) -> float:
 
 def _noise(active: Active, hyperpriors: Hyperpriors) -> tuple[float, float, bool]:
     """Gradient and gain of the noise, and whether the data determine it at all."""
-    if not isinstance(active, ActiveSet | DualActive):
-        raise TypeError("only a Gaussian likelihood has a noise level")
-    profile = NoiseProfile.of(active, hyperpriors.c, hyperpriors.noise_rate(active))
+    profile = NoiseProfile.of(active.noisy(), hyperpriors.c, hyperpriors.noise_rate(active))
     here = float(np.log(active.beta))
-    _, best = profile.maximum(here, -float(np.log(noise_floor(active))))
+    _, best = profile.maximum(here, -float(np.log(active.problem.noise_floor)))
     left = 1.0 - active.problem.share(float(np.sum(active.well_determined)))
-    degenerate = 1.0 / active.beta <= 1.01 * noise_floor(active) or left < _DEGENERATE
+    degenerate = 1.0 / active.beta <= 1.01 * active.problem.noise_floor or left < _DEGENERATE
     return float(abs(profile.slope(here))), float(best - profile.evidence(here)), bool(degenerate)

@@ -28,7 +28,7 @@ from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.fit.run import LITTLE_MORE, Result, run
 from sparsebayes.inference.fit.settings import Settings
 from sparsebayes.inference.models.gaussian import GaussianModel
-from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.interface import Noisy
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective.support import SupportRule
 from sparsebayes.inference.solvers.solver import Solver
@@ -59,7 +59,7 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
         return result
     if growing:
         judge = _Judge(active.problem, solver, settings, rng)
-    if judge.careful is None and _used(active) > judge.acquitted:  # functions have come since it was asked
+    if judge.careful is None and active.used > judge.acquitted:  # functions have come since it was asked
         judge.condemns(active)
     if judge.careful is None:
         return result
@@ -82,7 +82,7 @@ class _Judge:
 
     Attributes
     ----------
-    careful : Active or None
+    careful : Noisy or None
         The conservative model, where a suspect has collapsed.
     acquitted : float
         Share of the rows that a model may use up without being suspect.
@@ -95,19 +95,19 @@ class _Judge:
         self.settings = replace(settings, grow=None, observe=None, keeper=None, warm=None)
         self.solver = copy.copy(solver)
         self.solver.callback = None
-        self.careful: Active | None = None
+        self.careful: Noisy | None = None
         self.acquitted = SUSPICIOUS
 
-    def condemns(self, model: Active | GaussianModel) -> bool:
+    def condemns(self, model: Noisy | GaussianModel) -> bool:
         """Whether the noise of a model has collapsed."""
-        used = model.used if isinstance(model, GaussianModel) else _used(model)
+        used = model.used
         if used <= self.acquitted:
             return False
         # Copies of a row would let functions pass the conservative test that follow nothing but the noise of that row.
         problem = self.problem if self.folds is None else self.problem.counted_once()
         cost = SupportRule.named("conservative", int(np.sum(problem.eligible)), problem.n_targets).cost
         careful = run(problem.priced(cost), self.solver, self.settings, self.rng).active
-        if _used(careful) > max(SUSPICIOUS, HOPELESS * used):
+        if careful.used > max(SUSPICIOUS, HOPELESS * used):
             return False
         if self.folds is None:
             collapsed = careful.objective() > model.evidence() - cost * model.size
@@ -120,11 +120,6 @@ class _Judge:
         else:
             self.acquitted = LITTLE_MORE * used
         return collapsed
-
-
-def _used(active: Active) -> float:
-    """Share of the rows that the functions use up."""
-    return active.problem.share(float(np.sum(active.well_determined)))
 
 
 def _numbered_on(solver: Solver, after: int) -> Solver:

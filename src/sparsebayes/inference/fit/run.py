@@ -15,15 +15,10 @@ from sparsebayes.inference.fit.settings import Settings
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.laplace import LaplaceActive
-from sparsebayes.inference.models.mode import LaplaceProblem
-from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.noise import noise_floor
 from sparsebayes.inference.search.climb import climb
-from sparsebayes.inference.search.restarts import random_model
 from sparsebayes.inference.search.sampled import carried, continued, search_sample
-from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend
-from sparsebayes.inference.search.working import holding, widen, working_problem
+from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend, random_model
+from sparsebayes.inference.search.working import Problem, empty_model, widen, working_problem
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.status import Record, Status
 from sparsebayes.threads import one_thread
@@ -80,9 +75,7 @@ class _Stopped(Exception):
         self.start = start
 
 
-def run(
-    problem: GaussianProblem | LaplaceProblem, solver: Solver, settings: Settings, rng: np.random.Generator
-) -> Result:
+def run(problem: Problem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
     """Maximise the objective, keep the best start, and certify it.
 
     Parameters
@@ -111,7 +104,7 @@ class _Run:
         self.completed, self.leader = -1, 0
         self.searching = True
 
-    def solve(self, problem: GaussianProblem | LaplaceProblem, rng: np.random.Generator) -> Result:
+    def solve(self, problem: Problem, rng: np.random.Generator) -> Result:
         """Run all starts and certify the best."""
         active, learn, status = self._begin(problem)
         self.best = self._first(active, learn, rng)
@@ -123,24 +116,19 @@ class _Run:
         status = _judge(state, status, certificate, self.solver.ends)
         return Result(state.active, status, certificate, self.history, self.best.n_iter)
 
-    def _begin(self, problem: GaussianProblem | LaplaceProblem) -> tuple[Active, bool, Status]:
+    def _begin(self, problem: Problem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
         warm, fixed = self.settings.warm, self.settings.noise_variance
-        partial = self.solver.working_sets and not self.settings.whole and (warm is None or warm.partial)
+        partial = self.solver.working_sets and not self.settings.whole and warm is None
         small = working_problem(problem, noise_given=fixed is not None) if partial else problem
-        if warm is not None and partial and not isinstance(small, LaplaceProblem):
-            small, indices = holding(small, warm.indices)
-            warm = replace(warm, indices=indices)
-        if isinstance(small, LaplaceProblem):
-            known = LaplaceActive(small) if warm is None else LaplaceActive.from_model(small, warm.indices, warm.alpha)
-            return known, False, Status.CONVERGED
         scale = small.mean_square
         if scale == 0.0:
-            return ActiveSet(small, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
+            return empty_model(small, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
+        active = empty_model(small, 1.0 / (fixed or FIRST_NOISE * scale))
         if warm is not None:
-            beta = warm.beta if fixed is None else 1.0 / fixed
-            return ActiveSet.from_model(small, warm.indices, warm.alpha, beta), fixed is None, Status.CONVERGED
-        return ActiveSet(small, 1.0 / (fixed or FIRST_NOISE * scale)), fixed is None, Status.CONVERGED
+            beta = warm.beta if fixed is None else active.beta
+            active = active.like(small, warm.indices, warm.alpha, beta=beta)
+        return active, active.exact and fixed is None, Status.CONVERGED
 
     def _first(self, empty: Active, learn: bool, rng: np.random.Generator) -> _Start:
         """The first start: from nothing, or from where an earlier search was."""
@@ -172,7 +160,7 @@ class _Run:
     def _in_batches(self) -> bool:
         """Whether the search begins with the loop in batches, from several places."""
         active = self.best.state.active
-        fresh = self.settings.warm is None and isinstance(active.problem, GaussianProblem)
+        fresh = self.settings.warm is None and active.exact
         return fresh and self.solver.in_batches and active.problem.mean_square > 0.0
 
     def _plan(self) -> Plan:
@@ -420,7 +408,7 @@ class _Run:
             state.refused.clear()
             state.stale.clear()
             state.swept = False
-            if state.learn_noise and doubts is not None and doubts(state.active):
+            if state.learn_noise and doubts is not None and doubts(state.active.noisy()):
                 raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
         state.widest = outside == 0.0 and state.active.approximate and partial
         return outside > 0.0 or state.widest
@@ -428,7 +416,7 @@ class _Run:
     def _grow(self, state: State) -> None:
         """Add generated functions to the dictionary."""
         if self.settings.grow is not None:
-            state.gaussian.extend(self.settings.grow(state.active.indices, state.rng))
+            state.active.extend(self.settings.grow(state.active.indices, state.rng))
 
     def _record(self, start: _Start, info: Info) -> None:
         state = start.state
@@ -461,12 +449,9 @@ class _Run:
             raise _Stopped(Status.MAX_ITER, record.start)
 
 
-def _lifted(problem: GaussianProblem | LaplaceProblem, functions: Iterable[int]) -> tuple[int, ...]:
+def _lifted(problem: Problem, functions: Iterable[int]) -> tuple[int, ...]:
     """Numbers of functions in the whole dictionary, sorted."""
-    indices = sorted(functions)
-    while problem.parent is not None:
-        indices, problem = problem.lift(indices), problem.parent
-    return tuple(sorted(indices))
+    return tuple(sorted(problem.whole(sorted(functions))[1]))
 
 
 def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:
@@ -475,7 +460,7 @@ def _judge(state: State, status: Status, certificate: Certificate, ends: Status)
         return status
     if not certificate.converged:
         return ends
-    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * noise_floor(state.active):
+    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * state.active.problem.noise_floor:
         return Status.NOISE_FLOOR
     if certificate.noise_degenerate:
         return Status.NOISE_UNDETERMINED

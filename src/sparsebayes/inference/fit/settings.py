@@ -11,7 +11,7 @@ from sparsebayes.inference.fit.checkpoint import Keeper
 from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.gaussian import GaussianModel
-from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.interface import Active, Noisy
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.status import Record
 
@@ -59,21 +59,17 @@ class Settings:
     restarts: int = 0
     chance: np.random.Generator | None = None
     folds: Folds | None = None
-    doubts: Callable[[Active | GaussianModel], bool] | None = None
+    doubts: Callable[[Noisy | GaussianModel], bool] | None = None
     whole: bool = False
 
 
 @dataclass(frozen=True)
 class Warm:
-    """A model to begin from: functions, precisions and inverse noise variance; without functions, an empty one.
-
-    The search may go on in a part of the dictionary where it is ``partial``.
-    """
+    """A model to begin from: functions, precisions and inverse noise variance; without functions, an empty one."""
 
     indices: list[int]
     alpha: Array
     beta: float
-    partial: bool = False
 
     @classmethod
     def of(cls, active: Active) -> Warm:

@@ -19,22 +19,57 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_expit
 
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.dual import DualActive
 from sparsebayes.inference.models.evidence import Array, Statistics
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.jaakkola import bound_curvature
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.likelihood import Bernoulli
 
+# Below this the curvature of the bound is that of its series.
+_SERIES = 1e-4
 # The parameters of the bound follow a single move until they change by less than this, relatively.
 _SETTLED = 1e-8
 _ROUNDS = 500
 # Up to so many functions they follow a joint sweep as far, too.
 _FEW = 100
+
+
+def bound_curvature(xi: Array) -> Array:
+    r""":math:`2\lambda(\xi) = \tanh(\xi/2)/(2\xi)`, which is 1/4 at zero."""
+    small = xi < _SERIES
+    return np.where(small, 0.25 - xi**2 / 48.0, np.tanh(0.5 * xi) / (2.0 * np.where(small, 1.0, xi)))
+
+
+def bound_problem(problem: LaplaceProblem, xi: Array) -> GaussianProblem:
+    r"""The quadratic problem at :math:`\xi`, with unit noise: targets :math:`(t-\tfrac12)/2\lambda`."""
+    likelihood, curvature = two_classes(problem), bound_curvature(xi)
+    targets = (likelihood.targets - 0.5) / curvature
+    return GaussianProblem(
+        problem.design, targets[:, None], likelihood.weights * curvature, problem.candidates, problem.bias
+    )
+
+
+def bound_constant(problem: LaplaceProblem, xi: Array) -> float:
+    r"""What the bound has beyond :math:`-\tfrac12\sum_n 2\lambda_n(\hat t_n-y_n)^2`."""
+    likelihood, curvature = two_classes(problem), bound_curvature(xi)
+    targets = (likelihood.targets - 0.5) / curvature
+    rows = log_expit(xi) - 0.5 * xi + 0.5 * curvature * xi**2 + 0.5 * curvature * targets**2
+    return float(likelihood.weights @ rows)
+
+
+def two_classes(problem: LaplaceProblem) -> Bernoulli:
+    """The likelihood, which must be the logistic."""
+    if not isinstance(problem.likelihood, Bernoulli):
+        raise ValueError(
+            "solver='backfitting' takes two classes at a time (the bound of Jaakkola and Jordan is for the logistic): "
+            "set multi_class='ovr', or use solver='sequential'"
+        )
+    return problem.likelihood
 
 
 class BoundActive(Active):
@@ -55,26 +90,10 @@ class BoundActive(Active):
         self.beta = 1.0
         self._build(indices, alpha, xi)
 
-    @property
-    def _likelihood(self) -> Bernoulli:
-        likelihood = self.problem.likelihood
-        if not isinstance(likelihood, Bernoulli):
-            raise TypeError("the bound of Jaakkola and Jordan is for the logistic of two classes")
-        return likelihood
-
     def _build(self, indices: list[int], alpha: Array, xi: Array) -> None:
         """Everything at these parameters of the bound."""
-        likelihood, curvature = self._likelihood, bound_curvature(xi)
-        gaussian = GaussianProblem(
-            self.problem.design,
-            ((likelihood.targets - 0.5) / curvature)[:, None],
-            likelihood.weights * curvature,
-            self.problem.candidates,
-            self.problem.bias,
-        )
-        wide = 2 * len(indices) > len(xi)
-        make = DualActive if wide else ActiveSet.from_model
-        self._adopt(make(gaussian, indices, alpha, 1.0), xi)
+        make = DualActive if 2 * len(indices) > len(xi) else ActiveSet.from_model
+        self._adopt(make(bound_problem(self.problem, xi), indices, alpha, 1.0), xi)
 
     def _adopt(self, inner: ActiveSet | DualActive, xi: Array) -> None:
         self._inner, self.xi = inner, xi
@@ -97,13 +116,9 @@ class BoundActive(Active):
 
     def evidence(self) -> float:
         """Lower bound on the log evidence."""
-        likelihood, xi = self._likelihood, self.xi
-        curvature = bound_curvature(xi)
-        # What the Gaussian density of the inner problem has and the bound has not.
-        inner = self._inner.problem
-        square = 0.5 * float(np.sum(inner.target**2)) + 0.5 * inner.n_effective * float(np.log(2.0 * np.pi))
-        constant = -np.logaddexp(0.0, -xi) - 0.5 * xi + 0.5 * curvature * xi**2
-        return self._inner.evidence() + square + float(likelihood.weights @ constant)
+        # The Gaussian density of the inner problem has a normalisation that the bound has not.
+        normalisation = 0.5 * self._inner.problem.n_effective * float(np.log(2.0 * np.pi))
+        return self._inner.evidence() + normalisation + bound_constant(self.problem, self.xi)
 
     def statistics(self) -> Statistics:
         """Statistics of all functions at the present parameters of the bound."""
@@ -128,7 +143,7 @@ class BoundActive(Active):
         columns = self.problem.design.columns(np.array(self.indices, dtype=np.intp))
         xi = _second_moment(columns, self.mean, self.covariance)
         if self.size <= _FEW:
-            xi = _tighten(columns, alpha, xi, self._likelihood)
+            xi = _tighten(columns, alpha, xi, two_classes(self.problem))
         other._build(self.indices, alpha, xi)
         return other
 
@@ -137,6 +152,10 @@ class BoundActive(Active):
         other = self.copy()
         other._adopt(self._inner.restricted(stays), self.xi)
         return other
+
+    def without(self, j: int) -> Active:
+        """Without the j-th function, at the best parameters of the bound."""
+        return super().without(j).recompute()
 
     def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
         """Add function i with this precision."""
@@ -156,7 +175,7 @@ class BoundActive(Active):
     def _follow(self, inner: Active) -> bool:
         """Bring the parameters of the bound after a move to their best values."""
         columns = self.problem.design.columns(np.array(inner.indices, dtype=np.intp))
-        self._build(inner.indices, inner.alpha, _tighten(columns, inner.alpha, self.xi, self._likelihood))
+        self._build(inner.indices, inner.alpha, _tighten(columns, inner.alpha, self.xi, two_classes(self.problem)))
         return True
 
     def sweep(self, tol: float) -> int:

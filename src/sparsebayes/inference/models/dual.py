@@ -27,7 +27,7 @@ from scipy.linalg import solve_triangular
 
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.evidence import Array, Statistics, leave_one_out, log_evidence
-from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.interface import Active, Noisy
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.linalg import cholesky, independent_columns, inverse_upper, log_det
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
@@ -147,7 +147,7 @@ class Dual(Active):
         return copy.copy(self)
 
 
-class DualActive(Dual):
+class DualActive(Dual, Noisy):  # pyright: ignore[reportIncompatibleVariableOverride]
     """Gaussian posterior of any number of functions."""
 
     problem: GaussianProblem
@@ -163,21 +163,16 @@ class DualActive(Dual):
         white = root * solve_triangular(self._factor, target, trans=1, check_finite=False)
         self._Q = self._half.T @ white
         self.mean = self._Q / self.alpha[:, None]
-        residual = solve_triangular(self._factor, white, check_finite=False) / root  # t − y = G⁻¹t
-        self.residual_sumsq = float(np.sum(residual**2))
+        self._residual = solve_triangular(self._factor, white, check_finite=False) / root  # t − y = G⁻¹t
+        self.R, self.z = self._columns, target  # the basis of the rows is the unit one
 
     def _column(self, i: int) -> Array:
         return self.problem.columns(np.array([i]))
 
     @property
-    def R(self) -> Array:
-        """The columns as their own factor: the basis of the rows is the unit one."""
-        return self._columns
-
-    @property
-    def z(self) -> Array:
-        """The targets in the same basis."""
-        return self.problem.target
+    def residual_sumsq(self) -> float:
+        """Weighted sum of squares over all targets."""
+        return float(np.sum(self._residual**2))
 
     @property
     def rest(self) -> float:
@@ -242,7 +237,7 @@ class DualLaplace(Dual):
 
     problem: LaplaceProblem
 
-    def __init__(self, problem: LaplaceProblem, indices: list[int], alpha: Array) -> None:
+    def __init__(self, problem: LaplaceProblem, indices: list[int], alpha: Array, beta: float = 1.0) -> None:
         self.problem = problem
         self._start = np.zeros(0)
         self._set(list(indices), problem.design.columns(problem.split(indices)[0]), alpha)

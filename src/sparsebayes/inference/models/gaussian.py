@@ -30,7 +30,7 @@ from sparsebayes.inference.models.compiled import How, Library, MadeOf, Task, li
 from sparsebayes.inference.models.evidence import Array, Scores, best_moves
 from sparsebayes.inference.models.linalg import BLOCK
 from sparsebayes.inference.models.problem import GaussianProblem, Index
-from sparsebayes.inference.models.small import REACH, SHIFTS, joint_newton, sumsq
+from sparsebayes.inference.models.small import LENGTHS, REACH, SHIFTS, STEPS, idle, joint_newton, sumsq
 
 _CHOLESKY, _INVERT, _REFLECT, _ROTATE = get_lapack_funcs(("potrf", "trtri", "tpqrt", "tpmqrt"), (np.zeros(1),))
 (_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))
@@ -44,11 +44,8 @@ _SPANNED = 1e-13
 _ROUNDING = 1e-5
 # Noise variance, as a part of the targets' mean square, below which residuals from inner products are mostly rounding.
 _LEAST_NOISE = 1e-7
-# Sweeps of the fixed point, and steps of Newton's method, in one settling at most.
+# Sweeps of the fixed point in one settling at most.
 _SWEEPS = 40
-_STEPS = 60
-# Lengths of a step of Newton's method that are tried one after the other.
-_LENGTHS = (1.0, 0.3, 0.1, 0.01)
 # Steps of polishing, made where none moves a logarithm farther than this.
 _POLISH, _NEAR = 3, 1e-3
 # Over-relaxation of the fixed point: it creeps where functions overlap, so steps grow while they ascend.
@@ -63,12 +60,12 @@ _RULES = Task(
     longest=_LONGEST,
     shorter=_SHORTER,
     shortest=_SHORTEST,
-    steps=_STEPS,
+    steps=STEPS,
     polish=_POLISH,
     near_by=_NEAR,
     reach=REACH,
     block=BLOCK,
-).searching(_LENGTHS, SHIFTS)
+).searching(LENGTHS, SHIFTS)
 
 
 class Gram:
@@ -99,11 +96,6 @@ class Gram:
         self._spanned = np.zeros(problem.n_functions, dtype=bool)
         self._basis, self._coordinates = np.empty((len(problem.target), 0)), np.empty((0, problem.n_functions))
         self._targets = np.empty((0, problem.n_targets))
-
-    @property
-    def n_functions(self) -> int:
-        """Functions that may enter a model."""
-        return int(np.sum(self.eligible))
 
     def columns(self, functions: Index) -> Array:
         """Functions of unit norm on the whitened rows."""
@@ -560,7 +552,7 @@ class GaussianModel:
     def _settled(self, tol: float) -> GaussianModel:
         """Newton's method; what leaves the model on the way and where it ends."""
         here = self.posterior
-        for _ in range(_STEPS):
+        for _ in range(STEPS):
             here = self._without_idle(here)
             if not len(here.alpha):
                 return self._empty()
@@ -608,7 +600,7 @@ class GaussianModel:
         """One safeguarded Newton step in all log precisions and the log noise; None where none ascends."""
         step, _ = self._newton_step(here)
         limit = self._most_certain()
-        for length in _LENGTHS:
+        for length in LENGTHS:
             alpha = np.clip(here.alpha * np.exp(length * step[: len(here.alpha)]), *self._range())
             beta = min(here.beta * float(np.exp(length * step[-1])), limit) if self.learn_noise else here.beta
             new = here.moved(alpha, beta)
@@ -638,26 +630,21 @@ class GaussianModel:
     def _without_idle(self, here: Posterior) -> Posterior:
         """Without the functions that are best left out (T&F eq. 21: q² ≤ s, or not worth what they cost)."""
         while len(here.alpha):
-            idle = self._idle(here)
-            if not idle.any():
+            leaves = self._idle(here)
+            if not leaves.any():
                 break
-            fewer = here.restricted(~idle)
+            fewer = here.restricted(~leaves)
             if fewer is None or self._worth(fewer) < self._worth(here):
                 # Together they were worth something: the one that matters least goes first.
-                idle = np.arange(len(idle)) == np.argmin(np.where(idle, sumsq(here.mean) * here.alpha, np.inf))
-                fewer = here.restricted(~idle)
+                leaves = np.arange(len(leaves)) == np.argmin(np.where(leaves, sumsq(here.mean) * here.alpha, np.inf))
+                fewer = here.restricted(~leaves)
             if fewer is None or self._worth(fewer) < self._worth(here):
                 break
             here = fewer
         return here
 
     def _idle(self, here: Posterior) -> NDArray[np.bool_]:
-        mean2, variance, well = sumsq(here.mean) / self.data.n_targets, here.variance, here.well_determined
-        cost = self.data.problem.inclusion_cost
-        if cost == 0.0:
-            return mean2 <= well * variance
-        best, _ = best_moves(here.alpha, well / variance, mean2 / variance**2, self.data.n_targets, cost)
-        return ~np.isfinite(best)
+        return idle(here.alpha, here.variance, here.well_determined, here.mean, self.data.problem.inclusion_cost)
 
     def _worth(self, posterior: Posterior) -> float:
         return posterior.log_evidence - self.data.problem.inclusion_cost * len(posterior.alpha)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +29,8 @@ class Active(ABC):
         Inverse noise variance; 1 where the likelihood has none.
     mean, covariance : ndarray
         Posterior of their weights.
+    exact : bool
+        Whether the evidence is exact, the likelihood being Gaussian with a noise level (:class:`Noisy`).
     approximate : bool
         Whether predicted gains hold to first order only, and scoring the dictionary costs far more than re-estimating
         what is in the model.
@@ -41,6 +44,7 @@ class Active(ABC):
     beta: float
     mean: Array
     covariance: Array
+    exact: bool = False
     approximate: bool = False
     single_moves: bool = False
 
@@ -53,6 +57,10 @@ class Active(ABC):
         are known.
         """
         raise TypeError(f"{type(self).__name__} gives rise to no model of other functions")
+
+    def noisy(self) -> Noisy:
+        """The model itself, where it has a noise level."""
+        raise TypeError("only a Gaussian likelihood has a noise level")
 
     def for_single_moves(self) -> Active:
         """The same model in the form for single moves, where there is one."""
@@ -124,6 +132,13 @@ class Active(ABC):
         """
         raise TypeError(f"{type(self).__name__} has no rows to weigh")
 
+    def beside(self, numbers: NDArray[np.intp], others: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Inner products in the curvature, and with the gradient, of the model's functions and of others.
+
+        All by their numbers in the problem of which the present one is a part.
+        """
+        raise TypeError(f"{type(self).__name__} is of the whole dictionary")
+
     @abstractmethod
     def leave_one_out(self) -> tuple[Array, Array]:
         """``s`` and ``q²`` of the functions in the model."""
@@ -144,17 +159,24 @@ class Active(ABC):
     def delete(self, j: int) -> bool:
         """Take the j-th function out of the model."""
 
+    def swapped(self, out: Iterable[int], into: Sequence[int], alpha: Sequence[float]) -> Active | None:
+        """The model with other functions in the place of those at some positions; None where it cannot be made."""
+        keep = [k for k in range(self.size) if k not in set(out)]
+        return self.like(
+            self.problem, [*(self.indices[k] for k in keep), *into], np.append(self.alpha[keep], np.array(alpha))
+        )
+
     @abstractmethod
     def sweep(self, tol: float) -> int:
         """Re-estimate together all precisions that gain more than ``tol``; return how many were changed."""
 
+    def settle(self, tol: float, *, learn_noise: bool) -> int:
+        """Bring all precisions, and the noise where it is learned, to their joint maximum; return how many changed."""
+        return self.sweep(tol)
+
     def recondition(self) -> None:
         """Compute again what a move on nearly dependent functions may have spoilt."""
         return
-
-    def relax(self, tol: float) -> int:
-        """Re-estimate all precisions roughly; a sweep unless there is something cheaper."""
-        return self.sweep(tol)
 
     def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
         """Add several functions at once, if that raises the objective; where gains are predicted, by ``at_least``."""
@@ -172,6 +194,10 @@ class Active(ABC):
     def restricted(self, stays: NDArray[np.bool_]) -> Self:
         """A copy with some of its functions only."""
 
+    def without(self, j: int) -> Active:
+        """The model as it would be without its j-th function, all other precisions as they are."""
+        return self.restricted(np.arange(self.size) != j)
+
     @abstractmethod
     def maintain(self) -> None:
         """Keep rounding at bay."""
@@ -183,3 +209,38 @@ class Active(ABC):
     @abstractmethod
     def copy(self) -> Self:
         """Independent copy."""
+
+
+class Noisy(Active):
+    """A model whose evidence is exact: the likelihood is Gaussian, and has a noise level.
+
+    Attributes
+    ----------
+    R, z : ndarray of shape (u, a), (u, T)
+        Coordinates of the active columns, and of the targets, in an orthonormal basis.
+    rest, residual_sumsq : float
+        Sum of squares of the targets outside that basis, and of what the functions leave over.
+    """
+
+    exact = True
+    R: Array
+    z: Array
+
+    @property
+    @abstractmethod
+    def rest(self) -> float:
+        """Sum of squares of the targets outside the basis."""
+
+    @property
+    @abstractmethod
+    def residual_sumsq(self) -> float:
+        r""":math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets."""
+
+    def noisy(self) -> Noisy:
+        """The model itself."""
+        return self
+
+    @property
+    def used(self) -> float:
+        """Share of the rows that the functions use up."""
+        return self.problem.share(float(np.sum(self.well_determined)))

@@ -26,7 +26,6 @@ from sparsebayes.inference.models.linalg import cholesky, inverse_upper, solve_c
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.models.nearest import nearest_covariance
 from sparsebayes.inference.models.newton import Mode, find_better_mode, find_mode, mode_at
-from sparsebayes.inference.models.polishing import LARGEST, polish
 from sparsebayes.inference.models.screening import Measured
 from sparsebayes.inference.models.small import alpha_hessian
 
@@ -47,6 +46,16 @@ _CURVED = 1e-3
 _IDLE = 1e-8
 # How closely a sweep settles what is then polished, in nats.
 _CLOSE = 1e-9
+# Models up to this size are polished, until the gradient is this small; a step may lower the evidence by rounding.
+_POLISHED = 40
+_POLISHING = 20
+_STATIONARY = 1e-10
+_ROUNDING = 1e-12
+_DIFFERENCE = 1e-5
+# Parts of a step that are tried.
+_PARTS = (1.0, 0.3, 0.1, 0.03)
+# A Jacobian serves as long as every step with it makes the gradient this many times smaller.
+_CONTRACTION = 10.0
 
 
 class LaplaceActive(Active):
@@ -101,6 +110,12 @@ class LaplaceActive(Active):
         s = found.norms - np.einsum("ma,ma->m", cross, found.inner)
         return s, found.quality[:, None], cross, found.norms
 
+    def beside(self, numbers: NDArray[np.intp], others: NDArray[np.intp]) -> tuple[Array, Array]:
+        """At the mode, the others without weight."""
+        columns = self.problem.parent.active([*numbers.tolist(), *others.tolist()])
+        point = columns.at(np.concatenate([self.mean, np.zeros(len(others))]))
+        return point.gram, point.slope[:, None]
+
     def recompute(self) -> LaplaceActive:
         """The same functions on the data, their precisions settled to the last digits.
 
@@ -113,7 +128,7 @@ class LaplaceActive(Active):
         active._commit(columns, self.alpha, find_mode(columns, self.alpha, self.mean))
         stays = active.well_determined > _IDLE
         active = active if np.all(stays) else active.restricted(stays)
-        if active.size <= LARGEST:
+        if active.size <= _POLISHED:
             active.sweep(_CLOSE)  # where functions fade, far cheaper than Newton's way along the ridge
         active = polish(active)
         while active.size and active._leave(set()):  # what the last digits leave without relevance
@@ -418,3 +433,42 @@ def _learn(inverse: Array, step: Array, change: Array) -> Array:
         return inverse
     mixed = np.eye(len(step)) - np.outer(step, change) / along
     return mixed @ inverse @ mixed.T + np.outer(step, step) / along
+
+
+def polish(model: LaplaceActive) -> LaplaceActive:
+    """The model at the stationary point of its evidence that is nearest, or as near to it as there is a way up.
+
+    A sweep stops anywhere on a flat ridge within its tolerance, so that rounding would decide where.  Newton's method
+    on the gradient of the evidence in the log precisions, with its Jacobian by differences, makes the result depend on
+    the data alone.
+    """
+    jacobian, last = None, np.inf
+    for _ in range(_POLISHING if 0 < len(model.alpha) <= _POLISHED else 0):
+        gradient = model.gradient()
+        steepest = float(np.max(np.abs(gradient)))
+        if steepest < _STATIONARY:
+            break
+        if jacobian is None or steepest > last / _CONTRACTION:
+            beside = (model.nudged(j, _DIFFERENCE) for j in range(len(gradient)))
+            jacobian = np.array([other.gradient() - gradient for other in beside]) / _DIFFERENCE
+        newton = np.asarray(np.linalg.lstsq(jacobian.T, -gradient, rcond=_ROUNDING)[0], dtype=np.float64)
+        trial = _no_lower(model, newton) or _no_lower(model, _uphill(jacobian, gradient))
+        if trial is None:
+            break
+        last, model = steepest, trial
+    return model
+
+
+def _no_lower(model: LaplaceActive, step: Array) -> LaplaceActive | None:
+    """The model after the largest of some parts of a step that does not lower the evidence."""
+    step = step / max(1.0, float(np.max(np.abs(step))))
+    lowest = model.evidence() - _ROUNDING * max(1.0, abs(model.evidence()))
+    trials = (model.moved(np.exp(np.log(model.alpha) + part * step), 1.0) for part in _PARTS)
+    return next((trial for trial in trials if trial.evidence() >= lowest), None)
+
+
+def _uphill(jacobian: Array, gradient: Array) -> Array:
+    """A step that ascends wherever the curvature is not that of a maximum."""
+    values, vectors = np.linalg.eigh(0.5 * (jacobian + jacobian.T))
+    size = np.maximum(np.abs(values), _ROUNDING * max(1.0, float(np.max(np.abs(values)))))
+    return vectors @ ((vectors.T @ gradient) / size)

@@ -15,17 +15,19 @@ from sparsebayes.basis.places import Places
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.nearest import HOST, expected_gram
-from sparsebayes.inference.models.points import Point, Rows, RowsPoint, Slopes
-from sparsebayes.inference.models.problem import Index
+from sparsebayes.inference.models.problem import LARGE, Index, with_bias
 from sparsebayes.inference.models.screening import Directions, Measured
 from sparsebayes.likelihood import Classes, Curvature, Likelihood
 from sparsebayes.threads import side_by_side
 
 T = TypeVar("T")
 
-# Entries of a dictionary from which on its functions are scored at a glance, and columns scored exactly even then.
-_LARGE = 1 << 21
+# Columns scored exactly where a dictionary is so large that its functions are scored at a glance.
 _GLANCED = 256
+# Entries of a dictionary times the number of classes, from which on functions of several classes are added in batches.
+_ROUGHLY = 1 << 18
+# Functions up to which all of them are scored at every step.
+_SCORED = 1 << 16
 # Products of a number with a number from which on threads are worth starting (0.2 ms for two).
 _MANY_PRODUCTS = 1 << 24
 
@@ -107,15 +109,36 @@ class LaplaceProblem:
         return self.likelihood.curvature(np.zeros(self.likelihood.shape)).diagonal[:, 0].copy()
 
     def restrict(self, members: Index) -> LaplaceProblem:
-        """The problem of a part of the columns, held in memory."""
-        return self._part(members, self.design.columns(members))
+        """The problem of a part of the columns, held where the rows are."""
+        return self._part(members, self._fetch(self, members))
 
     def enlarge(self, fresh: Index) -> LaplaceProblem:
         """A part of a problem with further columns of it at the end."""
         if self.parent is None or self.members is None:
             raise TypeError("only a part of a problem can be enlarged")
-        values = np.hstack([self.design.columns(slice(None)), self.parent.design.columns(fresh)])
-        return self.parent._part(np.concatenate([self.members, fresh]), values)
+        values = self._fetch(self, slice(None)), self._fetch(self.parent, fresh)
+        return self.parent._part(np.concatenate([self.members, fresh]), *values)
+
+    def reduced(self, *, noise_given: bool) -> LaplaceProblem | None:
+        """What to search in where that is known without any scores; None where it is not."""
+        if self.stand_in is not None:
+            return self.restrict(with_bias(self.stand_in.landmarks, self.bias))
+        # Functions are added in batches, modes found roughly, and most functions scored at a glance on the way.
+        many = self.n_outputs > 1 and self.design.shape[0] * self.n_functions > _ROUGHLY
+        return self.roughly() if many else None
+
+    def widened(self, fresh: Index) -> LaplaceProblem:
+        """What the search goes on in where these columns outside the working set gain.
+
+        With a stand-in the whole dictionary is scored at the cost of a few hundred of its functions, unless it is so
+        large that going through its scores is the cost.
+        """
+        if self.watched is not None:
+            return self.watch(fresh)
+        whole = self.parent
+        if whole is not None and whole.stand_in is not None and whole.design.shape[1] <= _SCORED:
+            return whole.roughly()
+        return self.enlarge(fresh)
 
     def roughly(self) -> LaplaceProblem:
         """The whole problem, its functions scored by the stand-in alone, or at a glance where it is large."""
@@ -125,13 +148,14 @@ class LaplaceProblem:
     def is_large(self) -> bool:
         """Whether scoring all functions exactly costs far more than finding a mode."""
         rows, columns = self.design.shape
-        return rows * columns > _LARGE
+        return rows * columns > LARGE
 
     def watch(self, columns: Index) -> LaplaceProblem:
         """The same with further columns scored exactly."""
         return self if self.watched is None else replace(self, watched=np.union1d(self.watched, columns))
 
-    def _part(self, members: Index, values: Any) -> LaplaceProblem:
+    def _part(self, members: Index, *values: Any) -> LaplaceProblem:
+        """The problem of these columns, whose values come one after the other."""
         bias = np.flatnonzero(members == self.bias)
         return replace(
             self,
@@ -143,9 +167,14 @@ class LaplaceProblem:
             members=members,
         )
 
-    def _held(self, values: Any) -> Design:
-        """The design of columns that were made."""
-        return DenseDesign(values)
+    @staticmethod
+    def _fetch(problem: LaplaceProblem, columns: Index | slice) -> Any:
+        """Values of some columns, wherever the rows are."""
+        return problem.design.columns(columns)
+
+    def _held(self, values: tuple[Any, ...]) -> Design:
+        """The design of columns that were fetched."""
+        return DenseDesign(values[0] if len(values) == 1 else np.hstack(values))
 
     def active(self, indices: list[int]) -> ActiveColumns:
         """Columns of these functions, wherever the rows are."""
@@ -166,6 +195,99 @@ class LaplaceProblem:
         """Columns and outputs of functions."""
         outputs, columns = np.divmod(np.array(indices, dtype=np.intp), self.design.shape[1])
         return columns, outputs
+
+
+# -- what a posterior needs to know of the rows at given weights, wherever they are ----------------------------------
+
+
+@dataclass(frozen=True)
+class SummedPoint:
+    r"""The likelihood to second order in the active weights, from one pass over rows that are elsewhere.
+
+    Attributes
+    ----------
+    columns : ActiveColumns
+        The active columns whose point this is.
+    outputs : object
+        Whatever these columns need to find the rows again.
+    fit : float
+        Log likelihood.
+    slope : ndarray of shape (a,)
+        Its gradient by the active weights.
+    gram : ndarray of shape (a, a)
+        :math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`.
+    """
+
+    columns: ActiveColumns
+    outputs: Any
+    fit: float
+    slope: Array
+    gram: Array
+
+
+class Rows:
+    """Outputs, and what the likelihood says there, each computed when it is first asked for."""
+
+    def __init__(self, likelihood: Likelihood, outputs: Array) -> None:
+        self._likelihood = likelihood
+        self.outputs = outputs
+
+    @cached_property
+    def fit(self) -> float:
+        """Log likelihood."""
+        return self._likelihood.log_likelihood(self.outputs)
+
+    @cached_property
+    def gradient(self) -> Array:
+        """Its gradient, (N, K)."""
+        return self._likelihood.gradient(self.outputs)
+
+    @cached_property
+    def curvature(self) -> Curvature:
+        """Its curvature."""
+        return self._likelihood.curvature(self.outputs)
+
+
+class RowsPoint:
+    """The same on rows in memory, each sum computed when it is first asked for: a line search needs the fit alone."""
+
+    def __init__(self, columns: ActiveColumns, rows: Rows) -> None:
+        self.columns = columns
+        self.rows = rows
+
+    @property
+    def outputs(self) -> Array:
+        """Outputs of all rows, (N, K)."""
+        return self.rows.outputs
+
+    @property
+    def fit(self) -> float:
+        """Log likelihood."""
+        return self.rows.fit
+
+    @cached_property
+    def slope(self) -> Array:
+        """Its gradient by the active weights."""
+        return self.columns.correlate(self.rows.gradient)
+
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the active columns in the curvature."""
+        return self.columns.gram(self.rows.curvature)
+
+
+Point = RowsPoint | SummedPoint
+
+
+@dataclass(frozen=True)
+class Slopes:
+    r"""Of all functions: squared norms in the curvature, Q, and :math:`\boldsymbol\Phi^\top\mathbf
+    B\boldsymbol\Phi_a`.
+    """
+
+    norms: Array
+    quality: Array
+    inner: Array
 
 
 class ActiveColumns:

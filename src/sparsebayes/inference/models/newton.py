@@ -10,8 +10,7 @@ import numpy as np
 
 from sparsebayes.inference.models.evidence import Array, log_evidence
 from sparsebayes.inference.models.linalg import cholesky, log_det, solve_cholesky
-from sparsebayes.inference.models.mode import ActiveColumns
-from sparsebayes.inference.models.points import Point
+from sparsebayes.inference.models.mode import ActiveColumns, Point
 
 _NEWTON_STEPS = 200
 # Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).

@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsebayes.basis.places import Places
-from sparsebayes.design import CompressedDesign, DenseDesign, Design, Native, Ranking, ScreenedDesign, rank
+from sparsebayes.design import (
+    CompressedDesign,
+    DenseDesign,
+    Design,
+    MomentDesign,
+    Native,
+    Ranking,
+    ScreenedDesign,
+    rank,
+    representatives,
+)
 from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.linalg import cholesky
@@ -20,6 +30,11 @@ from sparsebayes.threads import on_all_cores
 
 Index = NDArray[np.intp]
 
+# Below this fraction of the targets' mean square the noise is not distinguishable from rounding error in the
+# residuals, so neither is its estimate.
+FLOOR = 1e-10
+# Entries of a dictionary from which on the search goes on in a working set.
+LARGE = 1 << 21
 # Weights, as a share of the rows, up to which it makes no difference how many rows are copies.
 _FEW = 1e-3
 # Entries of a dictionary up to which copies of a row are looked for, and decimals to which copies agree.
@@ -59,6 +74,8 @@ class GaussianProblem:
 
     Attributes
     ----------
+    watched : None
+        All functions are scored exactly (see ``LaplaceProblem``).
     rowwise : bool
         Whether its rows are observations, and not what sums over observations were factored into.
     sample : GaussianProblem or None
@@ -67,6 +84,8 @@ class GaussianProblem:
         The part of the weights that says how small the noise of a row is, and not how often the row is there; None
         where that is one for all rows.
     """
+
+    watched: Index | None = None
 
     def __init__(
         self,
@@ -133,6 +152,11 @@ class GaussianProblem:
     def mean_square(self) -> float:
         """Weighted mean square of the targets."""
         return (float(np.sum(self.target**2)) + self.unexplained) / (self.n_effective * self.n_targets)
+
+    @property
+    def noise_floor(self) -> float:
+        """Smallest noise variance that the targets can support numerically."""
+        return FLOOR * self.mean_square
 
     @property
     def sqnorms(self) -> Array:
@@ -320,6 +344,19 @@ class GaussianProblem:
         self.projection[idx] = np.concatenate([projection for _, projection, _ in found])
         return np.concatenate([products for products, _, _ in found])
 
+    def reduced(self, *, noise_given: bool) -> GaussianProblem | None:
+        """What to search in where that is known without any scores; None where it is not.
+
+        A compression is exact enough for a noise that is learned through it, not for any that is given.
+        """
+        if self.sample is not None:  # its candidates were chosen already
+            return self
+        if noise_given and self.design.shape[0] * self.n_functions <= LARGE:
+            return self.held()
+        small = self if self.stand_in is None else self.compressed()
+        landmarks = self.landmarks if self.stand_in is None else self.stand_in.landmarks
+        return None if landmarks is None else small.restrict(with_bias(landmarks, small.bias))
+
     def restrict(self, members: Index) -> GaussianProblem:
         """The problem of a part of the dictionary, held in memory."""
         return self._part(members, self.design.columns(members))
@@ -331,6 +368,10 @@ class GaussianProblem:
         held = self.design.columns(slice(None))
         values = np.hstack([held, self.parent.design.columns(fresh)])
         return self.parent._part(np.concatenate([self.members, fresh]), values)
+
+    def widened(self, fresh: Index) -> GaussianProblem:
+        """What the search goes on in where these functions outside the working set gain."""
+        return self.enlarge(fresh)
 
     def _part(self, members: Index, values: Array) -> GaussianProblem:
         bias = np.flatnonzero(members == self.bias)
@@ -368,3 +409,35 @@ class GaussianProblem:
     def lift(self, indices: list[int]) -> list[int]:
         """Numbers of functions in the parent problem."""
         return list(indices) if self.members is None else self.members[indices].tolist()
+
+    def whole(self, indices: list[int]) -> tuple[GaussianProblem, list[int]]:
+        """The problem of which this is a part, of a part, and the numbers of functions there."""
+        return (self, list(indices)) if self.parent is None else self.parent.whole(self.lift(indices))
+
+
+def with_bias(members: Index, bias: int | None) -> Index:
+    """Functions in their order, the constant one among them."""
+    return np.sort(members) if bias is None else np.union1d(members, np.array([bias], dtype=np.intp))
+
+
+def moment_problem(design: MomentDesign, eligible: NDArray[np.bool_] | None = None) -> GaussianProblem:
+    """Problem with exactly the moments of the design, on the few rows of their root.
+
+    Every solver runs on it as on data: the evidence sees the design's N, since the rows carry its weight between them.
+
+    Parameters
+    ----------
+    design : MomentDesign
+        The moments.
+    eligible : ndarray of bool, shape (M,), optional
+        Functions that may enter; by default all that are not a copy of an earlier one,
+        which has the same inner products with everything.
+    """
+    enter = representatives(DenseDesign(design.G)) == np.arange(len(design.G)) if eligible is None else eligible
+    root = design.root()
+    n_rows = len(root.columns)
+    weight = design.N / n_rows
+    scale = 1.0 / np.sqrt(weight)
+    problem = GaussianProblem(DenseDesign(scale * root.columns), scale * root.targets, np.full(n_rows, weight), enter)
+    problem.rowwise = False
+    return problem

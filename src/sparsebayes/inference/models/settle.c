@@ -1,7 +1,7 @@
 /* All precisions and the noise of a Gaussian model, settled together on arrays of the size of the model.
 
-   This is GaussianModel._relaxed and GaussianModel._settled of models/gaussian.py and _Settling.climb of
-   search/settling.py, statement by statement: these files say why each step is made, serve where this one is not
+   This is GaussianModel._relaxed and GaussianModel._settled of models/gaussian.py and Settling.climb of
+   models/small.py, statement by statement: these files say why each step is made, serve where this one is not
    compiled, and are what the tests hold it against.  Factorisations are LAPACK's, by the pointers that SciPy offers, so
    that nothing has to be linked.  Matrices are stored by columns. */
 
@@ -474,7 +474,7 @@ static void settle(Work *w) {
     }
 }
 
-/* -- an exact active set (search/settling.py) --------------------------------------------------------------- */
+/* -- an exact active set (models/small.py) --------------------------------------------------------------- */
 
 /* One safeguarded step; what it gained, or promised where that is below rounding. */
 static double ascend(Work *w) {

@@ -21,13 +21,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from sparsebayes.inference.models.active import ActiveSet
-from sparsebayes.inference.models.dual import DualActive
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.interface import Active
-
-# Below this fraction of the targets' mean square the noise is not distinguishable from rounding error in the
-# residuals, so neither is its estimate.
-FLOOR = 1e-10
+from sparsebayes.inference.models.interface import Noisy
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,7 @@ class NoiseProfile:
     rest: float
 
     @classmethod
-    def of(cls, active: ActiveSet | DualActive, shape: float = 0.0, rate: float = 0.0) -> NoiseProfile:
+    def of(cls, active: Noisy, shape: float = 0.0, rate: float = 0.0) -> NoiseProfile:
         r"""Spectrum of the present model.
 
         A Gamma(shape, rate) prior on :math:`\beta` is so many more observations with so much more squared error.
@@ -82,12 +77,7 @@ class NoiseProfile:
         return (best, value) if value >= here else (log_beta, here)
 
 
-def noise_floor(active: Active) -> float:
-    """Smallest noise variance that the targets can support numerically."""
-    return FLOOR * active.problem.mean_square
-
-
-def paper_update(active: ActiveSet) -> float:
+def paper_update(active: Noisy) -> float:
     r""":math:`\|\mathbf t-\mathbf y\|^2/(N-\sum_m\gamma_m)` (T&F step 9), for T targets together."""
     problem = active.problem
     free = problem.n_effective - float(np.sum(active.well_determined))
@@ -99,7 +89,7 @@ def reestimate_noise(active: ActiveSet) -> float:
     """Move the noise variance by the paper's update, shortened until the evidence rises; return the gain."""
     before = active.evidence()
     old = 1.0 / active.beta
-    new = max(paper_update(active), noise_floor(active))
+    new = max(paper_update(active), active.problem.noise_floor)
     for _ in range(30):
         post = active.posterior(beta=1.0 / new)
         gain = active.evidence(post, beta=1.0 / new) - before
@@ -113,7 +103,7 @@ def reestimate_noise(active: ActiveSet) -> float:
 def maximise_noise(active: ActiveSet) -> float:
     """Move the noise variance to its best value for the present precisions; return the gain."""
     before = active.evidence()
-    log_beta, _ = NoiseProfile.of(active).maximum(np.log(active.beta), -np.log(noise_floor(active)))
+    log_beta, _ = NoiseProfile.of(active).maximum(np.log(active.beta), -np.log(active.problem.noise_floor))
     beta = float(np.exp(log_beta))
     post = active.posterior(beta=beta)
     gain = active.evidence(post, beta=beta) - before

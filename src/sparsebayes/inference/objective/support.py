@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from sparsebayes.inference.models.bound import BoundActive
 from sparsebayes.inference.models.evidence import Array, contribution
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.threads import one_thread
@@ -93,7 +92,7 @@ class Support:
         """Judge every function with itself left out."""
         s, q2 = active.leave_one_out()
         ratio = q2 / np.where(s > 0.0, s, np.inf)
-        if active.approximate or isinstance(active, BoundActive):
+        if not active.exact:
             lost, fit = _measured(active)
             return cls(lost, ratio, fit)
         n_targets = active.problem.n_targets
@@ -139,11 +138,9 @@ class Supports(Sequence[Support]):
 
 def _measured(active: Active) -> tuple[Array, Array]:
     """Evidence lost without each function, and the part of it that is fit, by computing the models without them."""
-    evidence, fit, everyone = np.empty(active.size), np.empty(active.size), np.arange(active.size)
-    for j in everyone:
-        without = active.restricted(everyone != j)
-        if isinstance(without, BoundActive):
-            without = without.recompute()
+    evidence, fit = np.empty(active.size), np.empty(active.size)
+    for j in range(active.size):
+        without = active.without(j)
         evidence[j] = active.evidence() - without.evidence()
         fit[j] = _height(active) - _height(without)
     return evidence, np.maximum(fit, 0.0)

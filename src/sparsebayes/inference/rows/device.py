@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from sparsebayes.basis.arrays import Place
 from sparsebayes.design import ArrayDesign, Design, Native
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem, Point, Slopes, SummedPoint
 from sparsebayes.inference.models.nearest import Library, expected_gram
-from sparsebayes.inference.models.points import Point, Slopes, SummedPoint
 from sparsebayes.inference.models.problem import Index
 from sparsebayes.inference.models.screening import Measured
 from sparsebayes.likelihood import ArrayLikelihood, Curvature
@@ -33,20 +32,12 @@ class ArrayProblem(LaplaceProblem):
         outputs = place.xp.zeros(likelihood.shape, dtype=place.xp.float64, device=place.device)
         return place.get(likelihood.curvature(outputs).diagonal[:, 0])
 
-    def restrict(self, members: Index) -> LaplaceProblem:
-        """The problem of a part of the columns, held on the device."""
-        return self._part(members, _native(self.design).native(members))
+    @staticmethod
+    def _fetch(problem: LaplaceProblem, columns: Index | slice) -> Any:
+        return _native(problem.design).native(columns)
 
-    def enlarge(self, fresh: Index) -> LaplaceProblem:
-        """A part of a problem with further columns of it at the end."""
-        if self.parent is None or self.members is None:
-            raise TypeError("only a part of a problem can be enlarged")
-        held = _native(self.design).native(slice(None))
-        values = self.place.xp.concat([held, _native(self.parent.design).native(fresh)], axis=1)
-        return self.parent._part(np.concatenate([self.members, fresh]), values)
-
-    def _held(self, values: Any) -> Design:
-        return ArrayDesign(values)
+    def _held(self, values: tuple[Any, ...]) -> Design:
+        return ArrayDesign(values[0] if len(values) == 1 else self.place.xp.concat(list(values), axis=1))
 
     def active(self, indices: list[int]) -> ArrayColumns:
         """Columns of these functions, on the device."""

@@ -18,8 +18,7 @@ from sparsebayes.basis import Functions
 from sparsebayes.design import Design, LazyDesign
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.linalg import try_cholesky
-from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
-from sparsebayes.inference.models.points import Point, SummedPoint
+from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem, Point, SummedPoint
 from sparsebayes.inference.models.problem import Index
 from sparsebayes.inference.models.screening import Measured
 from sparsebayes.likelihood import Likelihood
@@ -89,27 +88,17 @@ class PartitionedProblem(LaplaceProblem):
     make: Any = None
     numbers: Any = None
 
-    def restrict(self, members: Index) -> PartitionedProblem:
-        """The problem of a part of the functions; its rows stay where they are."""
-        return self._part(members)
+    def _part(self, members: Index, *values: Any) -> LaplaceProblem:
+        return replace(super()._part(members, *values), numbers=self.numbers[members])  # pyright: ignore[reportCallIssue]
 
-    def enlarge(self, fresh: Index) -> PartitionedProblem:
-        """A part of a problem with further functions of it at the end."""
-        if not isinstance(self.parent, PartitionedProblem) or self.members is None:
-            raise TypeError("only a part of a problem can be enlarged")
-        return self.parent._part(np.concatenate([self.members, fresh]))
+    @staticmethod
+    def _fetch(problem: LaplaceProblem, columns: Index | slice) -> Counted:
+        """No more than how many there are: the rows stay where they are."""
+        rows, functions = problem.design.shape
+        return Counted(rows, len(np.arange(functions)[columns]))
 
-    def _part(self, members: Index, values: Array | None = None) -> PartitionedProblem:
-        bias = np.flatnonzero(members == self.bias)
-        return replace(
-            self,
-            design=Counted(self.design.shape[0], len(members)),
-            candidates=self.candidates[members],
-            bias=int(bias[0]) if len(bias) else None,
-            parent=self,
-            members=members,
-            numbers=self.numbers[members],
-        )
+    def _held(self, values: tuple[Any, ...]) -> Design:
+        return Counted(self.design.shape[0], sum(part.shape[1] for part in values))
 
     def active(self, indices: list[int]) -> PartitionedColumns:
         """Columns of these functions, with the rows."""

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.evidence import Array, best_alpha, contribution
 from sparsebayes.inference.models.interface import Active
 
@@ -142,19 +141,8 @@ def best_splits(active: Active, tol: float) -> Iterator[Swap]:
 def perform(active: Active, swap: Swap) -> Active | None:
     """The model after the move, computed on a copy; None where the objective does not rise."""
     before = active.objective()
-    if isinstance(active, ActiveSet):
-        after = active.copy()
-        for j in sorted(swap.out, reverse=True):
-            after.delete(j)
-        made = all(after.add(i, alpha) for i, alpha in zip(swap.into, swap.alpha, strict=True))
-        if not made:
-            return None
-        after.refresh()
-    else:
-        keep = [k for k in range(active.size) if k not in swap.out]
-        indices = [*(active.indices[k] for k in keep), *swap.into]
-        after = active.like(active.problem, indices, np.append(active.alpha[keep], swap.alpha))
-    return after if after.objective() > before else None
+    after = active.swapped(swap.out, swap.into, swap.alpha)
+    return after if after is not None and after.objective() > before else None
 
 
 # -- low-rank changes --------------------------------------------------------------------------------------

@@ -25,10 +25,8 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.basis.places import Places
-from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.search.settling import settle_all
 from sparsebayes.inference.search.working import holding, movable
 from sparsebayes.typing import Index
 
@@ -138,7 +136,7 @@ def _displacements(active: Active, numbers: Index, secants: Secants) -> Array:
     """Where the functions should move to, from where they are, (k, d)."""
     k, d, _ = secants.towards.shape
     a, own = active.size, np.repeat(secants.movable, d)  # the function that each neighbour belongs to
-    gram, gradient = _linearised(active, numbers, secants.neighbours.ravel())
+    gram, gradient = active.beside(numbers, secants.neighbours.ravel())
     differences = np.zeros((a + k * d, k * d))
     differences[np.arange(a, a + k * d), np.arange(k * d)] = 1.0
     differences[own, np.arange(k * d)] -= 1.0
@@ -154,24 +152,11 @@ def _displacements(active: Active, numbers: Index, secants: Secants) -> Array:
     return moved * (_REACH / np.maximum(length, _REACH))
 
 
-def _linearised(active: Active, numbers: Index, neighbours: Index) -> tuple[Array, Array]:
-    """Inner products in the curvature, and with the gradient, of the model's functions and of their neighbours."""
-    whole = active.problem.parent
-    if isinstance(active, ActiveSet):
-        columns = whole.columns(np.concatenate([numbers, neighbours]))
-        residual = whole.target - columns[:, : active.size] @ active.mean
-        return active.beta * (columns.T @ columns), active.beta * (columns.T @ residual)
-    point = whole.active([*numbers.tolist(), *neighbours.tolist()]).at(
-        np.concatenate([active.mean, np.zeros(len(neighbours))])
-    )
-    return point.gram, point.slope[:, None]
-
-
 def _settled(active: Active, numbers: Index, alpha: Array, *, learn_noise: bool) -> Active:
     """The model of other functions with these precisions, which then settle."""
     problem, indices = active.problem.parent.restrict(numbers), list(range(len(numbers)))
     moved = active.like(problem, indices, alpha)
-    settle_all(moved, _ROUGHLY, learn_noise=learn_noise)
+    moved.settle(_ROUGHLY, learn_noise=learn_noise)
     return moved
 
 

@@ -18,13 +18,15 @@ and gain nothing.  Everything is decided by counts and evidences, never by clock
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.search.climb import BATCH, climb
 
 # Noise variance of the first start as a fraction of the targets' mean square (T&F section 4, step 1).
@@ -59,16 +61,27 @@ EFFORTS = ("fast", "default", "thorough")
 Accepted = Callable[[GaussianModel, GaussianModel], None]
 
 
-class Policy(Protocol):
-    """A place to begin from."""
+class Policy(ABC):
+    """A place to begin from.
 
+    Attributes
+    ----------
+    grows : float
+        Where it holds the noise, to how many times the best model it may grow.
+    chooses : bool
+        Whether the model that it begins with was chosen on the way, and is a move of its own.
+    """
+
+    grows: ClassVar[float] = _GROW
+    chooses: ClassVar[bool] = False
+
+    @abstractmethod
     def begin(self, data: Gram, best: GaussianModel | None) -> GaussianModel:
         """The model to climb from, given the best so far."""
-        ...
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Policy):
     """The paper's: from nothing, the noise learned from the first functions on."""
 
     def begin(self, data: Gram, best: GaussianModel | None) -> GaussianModel:
@@ -77,7 +90,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Held:
+class Held(Policy):
     """From nothing, with the noise held at a fraction of the targets' mean square."""
 
     fraction: float
@@ -88,8 +101,10 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Full:
+class Full(Policy):
     """From all functions at once, where they are few and not nearly dependent; else from nothing."""
+
+    chooses = True
 
     def begin(self, data: Gram, best: GaussianModel | None) -> GaussianModel:
         """What is left of the whole dictionary once its precisions have settled roughly."""
@@ -102,8 +117,10 @@ class Full:
 
 
 @dataclass(frozen=True)
-class Kick:
+class Kick(Policy):
     """From the best model, with the noise held a factor lower."""
+
+    grows = _GROW_KICKED
 
     factor: float
 
@@ -115,7 +132,7 @@ class Kick:
 
 
 @dataclass(frozen=True)
-class Begun:
+class Begun(Policy):
     """From a model at which an earlier search was broken off."""
 
     model: GaussianModel
@@ -188,12 +205,12 @@ def ascend(
     """
     model = policy.begin(data, best)
     if not model.learn_noise:
-        grow = _GROW_KICKED if isinstance(policy, Kick) else _GROW
-        model = climb(model, tol, batch=batch, limit=_largest(data, best, grow), accepted=None if fixed else accepted)
+        largest = _largest(data, best, policy.grows)
+        model = climb(model, tol, batch=batch, limit=largest, accepted=None if fixed else accepted)
         model = model.at_noise(model.beta, learn_noise=True)
     if fixed is not None:
         model = model.at_noise(fixed, learn_noise=False)
-    if accepted is not None and isinstance(policy, Full) and model.size:
+    if accepted is not None and policy.chooses and model.size:
         accepted(Schedule().begin(data, None), model)
     limit = np.inf if fixed is not None else _MOST * data.n
     return climb(model, tol, batch=batch, limit=limit, accepted=accepted)
@@ -210,3 +227,13 @@ def _largest(data: Gram, best: GaussianModel | None, grow: float) -> float:
         return max(_SPARE, _FIRST_SIZE * np.sqrt(data.n))
     found = data.n / (2.0 * np.log(len(data.norms))) if data.problem.inclusion_cost > 0.0 else 0.0
     return max(grow * best.size, _SPARE) + found
+
+
+def random_model(best: Active, rng: np.random.Generator) -> Active:
+    """As many functions as the best model has, drawn at random, each with its share of the targets' variance."""
+    problem = best.problem
+    candidates = np.flatnonzero(problem.eligible)
+    size = min(max(best.size, 1), len(candidates))
+    chosen = np.sort(rng.choice(candidates, size, replace=False)).tolist()
+    prior = size * np.maximum(problem.sqnorms[chosen], 1e-300) / (problem.n_effective * problem.mean_square)
+    return best.like(problem, chosen, prior)

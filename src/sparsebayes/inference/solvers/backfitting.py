@@ -8,28 +8,31 @@ With the factorial posterior of the paper the log evidence is bounded by
     \mathcal F = \log\mathcal N(\mathbf t|\boldsymbol\Phi\mathbf b, s\mathbf I)
                  - \tfrac12\sum_m\Big[\alpha_m b_m^2 + \log\Big(1+\frac{\|\phi_m\|^2}{\psi_m\alpha_m}\Big)\Big] ,
 
-and every update raises it: sweeps over the weights (``branches.py``), the precisions in closed form, the noise.  The
+and every update raises it: sweeps over the weights (:class:`Branches`), the precisions in closed form, the noise.  The
 derivation is in ``docs/backfitting.md``.  In classification the bound of Jaakkola & Jordan makes each cycle such a
 problem.  Only the model that is left at the end is factored, for its exact posterior, evidence and certificate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.bound import bound_constant, bound_curvature, bound_problem, two_classes
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.jaakkola import bound_constant, bound_curvature, bound_problem, two_classes
-from sparsebayes.inference.models.laplace import LaplaceProblem
-from sparsebayes.inference.objective.noise import FLOOR, maximise_noise
-from sparsebayes.inference.solvers.branches import Branches
+from sparsebayes.inference.models.linalg import solve_cholesky, try_cholesky
+from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
+from sparsebayes.inference.objective.noise import maximise_noise
 from sparsebayes.inference.solvers.needs import Kind
-from sparsebayes.inference.solvers.solver import Info, Solver, State
+from sparsebayes.inference.solvers.solver import Info, Solver, State, is_number
 from sparsebayes.inference.status import Status
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
@@ -45,6 +48,213 @@ _FIRST = 5
 _OUTWEIGHED = 1e4
 # The search ends when a cycle gains less than this fraction of the tolerance: progress is linear near the end.
 _SETTLED = 0.01
+# Functions whose inner products are kept together.
+_BLOCK = 64
+# Columns are held in memory up to this many bytes, and fetched from the design block by block beyond.
+_HELD_BYTES = 1 << 30
+# Rows or functions up to which the maximum is computed instead of climbed to.  A step of conjugate gradients costs
+# about 12 NM operations and a factor N²M, so this many rows are worth some 25 steps; where functions are nearly
+# dependent 40 do not suffice, and cycles that stop short of the maximum follow one another by the thousand.
+_FEW = 300
+
+
+class Branches:
+    r"""The fan-in: functions with their weights and precisions, and what they leave of the (whitened) targets.
+
+    The log posterior of the weights at noise :math:`s` and precisions :math:`\alpha`,
+
+    .. math::  -\frac{1}{2s}\|\mathbf t - \boldsymbol\Phi\mathbf b\|^2 - \tfrac12\sum_m\alpha_m b_m^2 ,
+
+    is climbed at O(NM) a sweep: every function in turn is regressed on its *fake target*, what all the others leave
+    (D'Souza et al. eq. 6).  Nothing is factored or inverted, unless rows or functions are so few that one small factor
+    gives the end of all sweeps for less than a few dozen of them cost.  Functions come in blocks whose inner products
+    :math:`\mathbf G` are kept, so that a sweep through a block is one forward substitution with the lower triangle of
+    :math:`\mathbf G + s\mathbf A`: exactly the Gauss-Seidel sweep, at the speed of matrix products.
+
+    Attributes
+    ----------
+    indices : ndarray of int, shape (m,)
+        Functions of the problem.
+    weights : ndarray of shape (m, T)
+        Mean weights :math:`\langle b_m\rangle`.
+    alpha : ndarray of shape (m,)
+        Precisions.
+    sqnorms : ndarray of shape (m,)
+        :math:`\|\phi_m\|^2`, weighted.
+    residual : ndarray of shape (N, T)
+        :math:`\mathbf t-\boldsymbol\Phi\mathbf b`, whitened.
+    """
+
+    def __init__(self, problem: GaussianProblem, indices: Index, weights: Array, alpha: Array) -> None:
+        self.problem = problem
+        self.indices, self.weights, self.alpha = indices, weights.copy(), alpha.copy()
+        self._held: Array | None = None
+        if 8 * len(problem.target) * len(indices) <= _HELD_BYTES:
+            self._held = np.asfortranarray(problem.columns(indices))
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self.__dict__.pop("_grams", None)
+        self.sqnorms = self.problem.sqnorms[self.indices]
+        self.residual = self.problem.target - self.product(self.weights)
+
+    @cached_property
+    def _grams(self) -> list[Array]:
+        return [values.T @ values for _, values in self._blocks()]
+
+    @property
+    def size(self) -> int:
+        """Number of functions."""
+        return len(self.indices)
+
+    @property
+    def residual_sumsq(self) -> float:
+        """Weighted sum of squares over all targets."""
+        return float(np.sum(self.residual**2))
+
+    @property
+    def mean_squares(self) -> Array:
+        r""":math:`\langle b_m\rangle^2`, the mean over targets that share their precisions."""
+        return np.mean(self.weights**2, axis=1)
+
+    def restrict(self, stays: NDArray[np.bool_]) -> None:
+        """Leave some functions out."""
+        self.indices, self.weights, self.alpha = self.indices[stays], self.weights[stays], self.alpha[stays]
+        if self._held is not None:
+            self._held = np.asfortranarray(self._held[:, stays])
+        self._prepare()
+
+    # -- products ------------------------------------------------------------------------------------------
+
+    def _blocks(self, reverse: bool = False) -> Iterator[tuple[slice, Array]]:
+        starts = range(0, self.size, _BLOCK)
+        for start in reversed(starts) if reverse else starts:
+            block = slice(start, min(start + _BLOCK, self.size))
+            yield block, self._held[:, block] if self._held is not None else self.problem.columns(self.indices[block])
+
+    def product(self, weights: Array) -> Array:
+        r""":math:`\boldsymbol\Phi\mathbf w`, whitened."""
+        result = np.zeros(self.problem.target.shape)
+        for block, values in self._blocks():
+            result += values @ weights[block]
+        return result
+
+    def correlate(self, rows: Array) -> Array:
+        r""":math:`\boldsymbol\Phi^\top` times whitened vectors."""
+        parts = [values.T @ rows for _, values in self._blocks()]
+        return np.concatenate(parts) if parts else np.zeros((0, rows.shape[1]))
+
+    def squares(self, variance: Array) -> Array:
+        r""":math:`\sum_m v_m\phi_{im}^2` for every whitened row."""
+        result = np.zeros(len(self.problem.target))
+        for block, values in self._blocks():
+            result += values**2 @ variance[block]
+        return result
+
+    def gradient(self, noise: float) -> Array:
+        """Gradient of the log posterior of the weights, times the noise."""
+        return self.correlate(self.residual) - noise * self.alpha[:, None] * self.weights
+
+    # -- ways to climb -------------------------------------------------------------------------------------
+
+    @property
+    def few(self) -> bool:
+        """Whether the maximum costs less than the way there."""
+        return self._held is not None and min(self._held.shape) <= _FEW
+
+    def exact(self, noise: float) -> float | None:
+        r"""The maximum itself; returns the gain of the log posterior, or None where rounding is in the way.
+
+        With functions no more than rows :math:`\mathbf b=(\boldsymbol\Phi^\top\boldsymbol\Phi+s\mathbf A)^{-1}
+        \boldsymbol\Phi^\top\mathbf t`, else :math:`\mathbf b=\mathbf A^{-1}\boldsymbol\Phi^\top(\boldsymbol\Phi
+        \mathbf A^{-1}\boldsymbol\Phi^\top+s\mathbf I)^{-1}\mathbf t`, of functions scaled by their prior deviations.
+        """
+        if self._held is None or not self.size:
+            return None
+        root = np.sqrt(self.alpha)
+        scaled, target = self._held / root, self.problem.target
+        wide = scaled.shape[1] > scaled.shape[0]
+        square = scaled @ scaled.T if wide else scaled.T @ scaled
+        square.flat[:: len(square) + 1] += noise
+        factor = try_cholesky(square)
+        if factor is None:
+            return None
+        if wide:
+            dual = solve_cholesky(factor, target)
+            dual += solve_cholesky(factor, target - scaled @ (scaled.T @ dual) - noise * dual)
+            weights = scaled.T @ dual
+        else:
+            weights = solve_cholesky(factor, scaled.T @ target)
+            weights += solve_cholesky(factor, scaled.T @ (target - scaled @ weights) - noise * weights)
+        before, old = self._height(noise), (self.weights, self.residual)
+        self.weights = weights / root[:, None]
+        self.residual = target - self._held @ self.weights
+        gain = self._height(noise) - before
+        if gain < 0.0:  # nothing is left but rounding
+            self.weights, self.residual = old
+        return max(gain, 0.0)
+
+    def parallel(self, noise: float, share: float) -> float:
+        r"""All functions at once, by a fraction of the way (eq. 9, with :math:`\psi_{zm}` = share × noise).
+
+        This is EM with the outputs of the functions as hidden variables; it ascends while the shares add up to no more
+        than one.  Returns the gain of the log posterior.
+        """
+        before = self._height(noise)
+        psi = share * noise
+        total = (self.sqnorms + psi * self.alpha)[:, None]
+        correlation = self.correlate(self.residual)
+        self.weights = (self.sqnorms[:, None] * self.weights + share * correlation) / total
+        self.residual = self.problem.target - self.product(self.weights)
+        return self._height(noise) - before
+
+    def sequential(self, noise: float) -> float:
+        """Every function in turn, all the way (eq. 6, with the precisions); returns the gain of the log posterior."""
+        before = self._height(noise)
+        self._sweep(self.weights, self.residual, noise)
+        return self._height(noise) - before
+
+    def conjugate(self, noise: float, steps: int, tol: float) -> float:
+        """Conjugate gradients in the metric of a sweep there and back; returns the gain of the last step.
+
+        The sweeps are those of backfitting; choosing each direction conjugate to the last ones takes the square root of
+        the number of sweeps that nearly dependent functions need otherwise.
+        """
+        direction = np.zeros_like(self.weights)
+        last, gain = np.ones(self.weights.shape[1]), 0.0
+        prior = noise * self.alpha[:, None]
+        for step in range(steps):
+            trial, rows = self.weights.copy(), self.residual.copy()
+            self._sweep(trial, rows, noise)
+            self._sweep(trial, rows, noise, back=True)
+            change = trial - self.weights
+            slope = np.sum(self.gradient(noise) * change, axis=0)
+            direction = change + (slope / last if step else 0.0) * direction
+            outputs = self.product(direction)
+            curvature = np.sum(outputs**2, axis=0) + np.sum(prior * direction**2, axis=0)
+            length = np.where(curvature > 0.0, slope / np.where(curvature > 0.0, curvature, 1.0), 0.0)
+            self.weights += length * direction
+            self.residual -= outputs * length
+            last = np.where(slope > 0.0, slope, 1.0)
+            gain = 0.5 * float(np.sum(length * slope)) / noise
+            if gain <= tol:
+                break
+        return gain
+
+    def _sweep(self, weights: Array, rows: Array, noise: float, *, back: bool = False) -> None:
+        """One Gauss-Seidel sweep, in place."""
+        for block, values in self._blocks(reverse=back):
+            gram = self._grams[block.start // _BLOCK]
+            prior = noise * self.alpha[block]
+            triangle = (np.triu(gram) if back else np.tril(gram)) + np.diag(prior)
+            target = values.T @ rows - prior[:, None] * weights[block]
+            change = solve_triangular(triangle, target, lower=not back, check_finite=False)
+            weights[block] += change
+            rows -= values @ change
+
+    def _height(self, noise: float) -> float:
+        """Log posterior of the weights, up to a constant."""
+        return -0.5 * (self.residual_sumsq / noise + float(np.sum(self.alpha @ self.weights**2)))
 
 
 @dataclass(kw_only=True)
@@ -70,13 +280,6 @@ class BackfittingState(State):
     def noise_variance(self) -> float:
         """Noise variance."""
         return self.noise
-
-    def copy(self) -> BackfittingState:
-        """Independent copy."""
-        branches = Branches(
-            self.branches.problem, self.branches.indices.copy(), self.branches.weights, self.branches.alpha
-        )
-        return replace(self, active=self.active.copy(), branches=branches)
 
 
 class Backfitting(Solver):
@@ -147,29 +350,26 @@ class Backfitting(Solver):
             if getattr(self, name) not in known:
                 choices = ", ".join(map(repr, known))
                 raise ValueError(f"{name}={getattr(self, name)!r} is not known; choose one of {choices}")
-        for name in ("inner", "max_iter"):
+        if not (is_number(self.inner, Integral) and self.inner >= 1):
+            raise ValueError(f"inner={self.inner!r}: expected a positive integer")
+        for name in ("initial", "noise_start"):
             value = getattr(self, name)
-            if not (name == "max_iter" and value is None) and not (_is_number(value, Integral) and value >= 1):
-                raise ValueError(f"{name}={value!r}: expected a positive integer")
-        for name in ("initial", "noise_start", "tol"):
-            value = getattr(self, name)
-            if not (name == "tol" and value is None) and not (_is_number(value) and 0.0 < value < np.inf):
+            if not (is_number(value) and 0.0 < value < np.inf):
                 raise ValueError(f"{name}={value!r}: expected a positive, finite number")
         for name in ("a", "b"):
             value = getattr(self, name)
-            if not (_is_number(value) and 0.0 <= value < np.inf):
+            if not (is_number(value) and 0.0 <= value < np.inf):
                 raise ValueError(f"{name}={value!r}: expected a finite number, at least 0")
         if self.a > 0.0 and self.b == 0.0:
             raise ValueError(f"b={self.b!r}: expected a positive rate where the shape a={self.a!r} is positive")
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback={self.callback!r}: expected a callable or None")
+        self.check_stopping()
 
     # -- the solver contract -------------------------------------------------------------------------------
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> BackfittingState:
         """All functions, with weights zero."""
         problem, xi, scale = active.problem, None, 0.0
-        if isinstance(problem, LaplaceProblem):
+        if not active.exact:
             xi, scale = np.zeros(problem.design.shape[0]), 1.0
             problem = bound_problem(problem, xi)
         indices = np.flatnonzero(problem.eligible)
@@ -204,7 +404,7 @@ class Backfitting(Solver):
         if max(gain, left) <= _SETTLED * tol and state.branches.size == size:
             state.settled = True
             return None
-        return Info("sweep", n_moves=1, gain=gain)
+        return Info("sweep", n_moves=1)
 
     def shown(self, state: State) -> Active:
         """The model, factored."""
@@ -296,7 +496,7 @@ class Backfitting(Solver):
             spread = float(np.sum(state.noise * branches.sqnorms / (branches.sqnorms + state.noise * branches.alpha)))
         n = problem.n_effective
         noise = branches.residual_sumsq / (n * problem.n_targets) + spread / n
-        state.noise = max(noise, FLOOR * problem.mean_square)
+        state.noise = max(noise, problem.noise_floor)
 
     def _rows(self, state: BackfittingState, xi: Array) -> None:
         r""":math:`\xi_n^2 = \langle y_n\rangle^2 + \sum_m\phi_{nm}^2/(\|\phi_m\|^2+\psi\alpha_m)`."""
@@ -346,7 +546,3 @@ def _own(state: State) -> BackfittingState:
     if not isinstance(state, BackfittingState):
         raise TypeError("this state was not made by Backfitting.init")
     return state
-
-
-def _is_number(value: object, kind: type = Real) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)

@@ -19,14 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.mode import LaplaceProblem
-from sparsebayes.inference.objective.hyperpriors import Hyperpriors
-from sparsebayes.inference.objective.noise import NoiseProfile, noise_floor
-from sparsebayes.inference.objective.scores import Scores, score
+from sparsebayes.inference.models.interface import Active, Noisy
+from sparsebayes.inference.objective.noise import NoiseProfile
+from sparsebayes.inference.objective.scores import Hyperpriors, Scores, score
 from sparsebayes.inference.solvers.sequential import Sequential
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
 
@@ -75,7 +72,7 @@ class FixedPoint(Solver):
         """New precisions of the functions in the model."""
 
     @abstractmethod
-    def noise_precision(self, active: ActiveSet | DualActive) -> float:
+    def noise_precision(self, active: Noisy) -> float:
         """New inverse noise variance."""
 
     @abstractmethod
@@ -96,9 +93,8 @@ class FixedPoint(Solver):
         every = np.flatnonzero(problem.eligible & (problem.sqnorms > 0.0))
         unit = problem.n_effective * problem.mean_square
         alpha = len(every) * problem.sqnorms[every] / unit
-        if isinstance(problem, LaplaceProblem):
-            return DualLaplace(problem, every.tolist(), alpha).narrowed()
-        return DualActive(problem, every.tolist(), alpha, active.beta).narrowed()
+        make = DualActive if active.exact else DualLaplace
+        return make(problem, every.tolist(), alpha, active.beta).narrowed()
 
     def step(self, state: State, tol: float) -> Info | None:
         """One sweep, or one single move once sweeps bring no more; None when no move gains more than ``tol``."""
@@ -114,7 +110,7 @@ class FixedPoint(Solver):
         Functions that hardly vary over the data have to have large weights, which the first precisions rule out.
         """
         empty, problem = state.active, state.active.problem
-        if empty.size or not isinstance(state, SweepState) or isinstance(problem, LaplaceProblem):
+        if empty.size or not empty.exact or not isinstance(state, SweepState):
             return None
         if problem.mean_square == 0.0:
             return None
@@ -122,17 +118,16 @@ class FixedPoint(Solver):
         best, height = None, self.objective(empty, state.learn_noise) + tol
         for wider in _WIDER:
             for quieter in _QUIETER if state.learn_noise else (1.0,):
-                beta = min(empty.beta / quieter, 1.0 / noise_floor(empty))
+                beta = min(empty.beta / quieter, 1.0 / problem.noise_floor)
                 trial = first.moved(wider * first.alpha, beta)
                 value = self.objective(trial, state.learn_noise)
                 if value > height:
                     best, height = trial, value
         if best is None:
             return None
-        gain = self.objective(best, state.learn_noise) - self.objective(empty, state.learn_noise)
         state.active, state.evidence, state.sweeping = best, best.evidence(), True
         state.refused.clear()
-        return Info("sweep", n_moves=1, gain=gain)
+        return Info("sweep", n_moves=1)
 
     # -- sweeps --------------------------------------------------------------------------------------------
 
@@ -153,7 +148,7 @@ class FixedPoint(Solver):
         prior = self.hyperpriors.log_prior(narrow, noise=state.learn_noise)
         state.evidence = after - prior if narrow is pruned else narrow.evidence()
         state.sweeping = after - before > _PATIENCE * tol or narrow.size < size
-        return Info("sweep", n_moves=1, gain=after - before)
+        return Info("sweep", n_moves=1)
 
     def _climb(self, state: SweepState, before: float) -> tuple[Active, float] | None:
         """The proposal, or as much of it as ascends, with its objective; None where none does."""
@@ -161,12 +156,14 @@ class FixedPoint(Solver):
         log_beta = float(np.log(active.beta))
         step = np.log(self.precisions(active) / active.alpha)
         noise_step = 0.0
-        if state.learn_noise and isinstance(active, ActiveSet | DualActive):
-            noise_step = float(np.log(self.noise_precision(active))) - log_beta
+        if state.learn_noise:
+            noise_step = float(np.log(self.noise_precision(active.noisy()))) - log_beta
         for length in (state.stride, *(0.5**halving for halving in range(state.stride == 1.0, _HALVINGS))):
             alpha = active.alpha * np.exp(np.clip(length * step, -_REACH, _REACH))
             beta = float(np.exp(log_beta + np.clip(length * noise_step, -_REACH, _REACH)))
-            trial = active.moved(alpha, min(beta, 1.0 / noise_floor(active)) if state.learn_noise else active.beta)
+            trial = active.moved(
+                alpha, min(beta, 1.0 / active.problem.noise_floor) if state.learn_noise else active.beta
+            )
             value = self.objective(trial, state.learn_noise)
             if value > before:
                 state.stride = length * _LONGER if self.over_relaxed and length >= 1.0 else 1.0
@@ -200,20 +197,20 @@ def finish(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     if not hyperpriors.flat or not state.active.single_moves:
         return _move(state, tol, hyperpriors)
     info = Sequential().step(state, tol)
-    if info is not None and info.move == REFUSED and isinstance(state.active, ActiveSet):
+    if info is not None and info.move == REFUSED and state.active.exact:
         return _insist(state, tol, info)
     return info
 
 
 def _insist(state: State, tol: float, refused: Info) -> Info:
     """Add a function that was refused because it lies in the span of the others, if that gains all the same."""
-    active, i = state.gaussian, refused.function
+    active, i = state.active, refused.function
     alpha = float(score(active).best[i])
     if i in active.indices or not np.isfinite(alpha):
         return refused
     trial = _enlarged(active, i, alpha)
     gain = trial.evidence() - state.evidence
-    return _done(state, trial, Info("add", i, 1, gain)) if gain > tol else refused
+    return _done(state, trial, Info("add", i, 1)) if gain > tol else refused
 
 
 def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
@@ -229,13 +226,11 @@ def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
     trial = active.copy()
     kind = _make(trial, scores, chosen)
-    if kind is None and isinstance(active, ActiveSet):
-        trial, kind = _enlarged(active, chosen, float(scores.best[chosen])), "add"
     gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
     if kind is None or gain < 0.0:
         state.refused.add(chosen)
         return Info(REFUSED, chosen)
-    return _done(state, trial, Info(kind, chosen, 1, gain))
+    return _done(state, trial, Info(kind, chosen, 1))
 
 
 def _make(active: Active, scores: Scores, i: int) -> str | None:
@@ -248,7 +243,7 @@ def _make(active: Active, scores: Scores, i: int) -> str | None:
     return "delete" if active.delete(j) else None
 
 
-def _enlarged(active: ActiveSet, i: int, alpha: float) -> DualActive:
+def _enlarged(active: Active, i: int, alpha: float) -> DualActive:
     """With a function that lies in the span of the others: it adds nothing to reach, but prior variance."""
     return DualActive(active.problem, [*active.indices, i], np.append(active.alpha, alpha), active.beta)
 
@@ -256,13 +251,13 @@ def _enlarged(active: ActiveSet, i: int, alpha: float) -> DualActive:
 def _settle_noise(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     """Move the noise to its best level, if that gains more than ``tol``."""
     active = state.active
-    if not state.learn_noise or not isinstance(active, ActiveSet | DualActive):
+    if not state.learn_noise:
         return None
-    profile = NoiseProfile.of(active, hyperpriors.c, hyperpriors.noise_rate(active))
-    log_beta, _ = profile.maximum(float(np.log(active.beta)), -float(np.log(noise_floor(active))))
+    profile = NoiseProfile.of(active.noisy(), hyperpriors.c, hyperpriors.noise_rate(active))
+    log_beta, _ = profile.maximum(float(np.log(active.beta)), -float(np.log(active.problem.noise_floor)))
     trial = active.moved(active.alpha, float(np.exp(log_beta)))
     gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
-    return _done(state, trial, Info("noise", gain=gain)) if gain > tol else None
+    return _done(state, trial, Info("noise")) if gain > tol else None
 
 
 def _objective(active: Active, state: State, hyperpriors: Hyperpriors) -> float:

@@ -21,10 +21,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.inference.models.active import ActiveSet
-from sparsebayes.inference.models.dual import DualActive
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.interface import Active, Noisy
 from sparsebayes.inference.solvers.fixed_point import FixedPoint
 from sparsebayes.inference.solvers.solver import is_number
 
@@ -105,7 +103,7 @@ class MacKay(_Original):
         gamma = np.maximum(active.well_determined, _EPS)
         return (targets * gamma + 2.0 * self.a) / np.maximum(targets * active.squared_mean() + 2.0 * rate, _VANISHING)
 
-    def noise_precision(self, active: ActiveSet | DualActive) -> float:
+    def noise_precision(self, active: Noisy) -> float:
         r""":math:`(N-\sum_m\gamma_m)/\|\mathbf t-\mathbf y\|^2`, with the prior (eq. 13)."""
         problem = active.problem
         free = max(problem.n_effective - float(np.sum(active.well_determined)), _EPS * problem.n_effective)
@@ -147,7 +145,7 @@ class EM(_Original):
         second = active.squared_mean() + active.variance
         return (targets + 2.0 * self.a) / np.maximum(targets * second + 2.0 * rate, _VANISHING)
 
-    def noise_precision(self, active: ActiveSet | DualActive) -> float:
+    def noise_precision(self, active: Noisy) -> float:
         r""":math:`N/\langle\|\mathbf t-\boldsymbol\Phi\mathbf w\|^2\rangle`, with the prior."""
         problem = active.problem
         spread = problem.n_targets * float(np.sum(active.well_determined)) / active.beta  # tr(ΦΣΦᵀ) = Σγ/β

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.objective.hyperpriors import FLAT, Hyperpriors
+from sparsebayes.inference.objective.scores import FLAT, Hyperpriors
 from sparsebayes.inference.solvers.needs import Kind, Need
 from sparsebayes.inference.status import Status
 
@@ -22,12 +22,11 @@ REFUSED = "refused"
 
 @dataclass(frozen=True)
 class Info:
-    """What one step did: the move, the function, how many single moves it stands for, the change of the objective."""
+    """What one step did: the move, the function, and how many single moves it stands for."""
 
     move: str
     function: int = -1
     n_moves: int = 0
-    gain: float = 0.0
 
 
 @dataclass
@@ -73,10 +72,6 @@ class State:
     def noise_variance(self) -> float:
         """Noise variance; 1 where the likelihood has none."""
         return 1.0 / self.active.beta
-
-    def copy(self) -> State:
-        """Independent copy on the same problem."""
-        return replace(self, active=self.active.copy(), refused=set(self.refused), stale=set(self.stale))
 
 
 def is_number(value: object, kind: type = Real) -> bool:

@@ -16,8 +16,8 @@ O(nl) a step and O(nl) memory.  What the printed algorithm leaves open is settle
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
+from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 
@@ -26,9 +26,8 @@ from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.noise import FLOOR
 from sparsebayes.inference.solvers.needs import Kind, Need
-from sparsebayes.inference.solvers.solver import Info, Solver, State
+from sparsebayes.inference.solvers.solver import Info, Solver, State, is_number
 from sparsebayes.inference.status import Status
 from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
@@ -132,13 +131,6 @@ class Subset:
         self.log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
         self._updates = 0
 
-    def copy(self) -> Subset:
-        """Independent copy."""
-        twin = Subset(self.problem, self.ridge)
-        twin.indices, twin.columns = list(self.indices), self.columns.copy()
-        twin.renew()
-        return twin
-
     def _count(self) -> None:
         self._updates += 1
         if self._updates >= _RENEW_EVERY:
@@ -168,11 +160,7 @@ class SubsetState(State):
             return 1.0 / self.active.beta
         problem = self.subset.problem
         mean = self.subset.misfit / (problem.n_effective * problem.n_targets)
-        return max(mean, FLOOR * problem.mean_square)
-
-    def copy(self) -> SubsetState:
-        """Independent copy."""
-        return replace(self, active=self.active.copy(), subset=self.subset.copy(), barred=set(self.barred))
+        return max(mean, problem.noise_floor)
 
 
 class SubsetSelection(Solver):
@@ -227,19 +215,16 @@ class SubsetSelection(Solver):
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
-        for name in ("ridge", "threshold", "tol"):
+        for name in ("ridge", "threshold"):
             value = getattr(self, name)
-            if not (name == "tol" and value is None) and not (_is_number(value) and 0.0 < value < np.inf):
+            if not (is_number(value) and 0.0 < value < np.inf):
                 raise ValueError(f"{name}={value!r}: expected a positive, finite number")
-        for name, least in (("removals", 0), ("max_iter", 1)):
-            value = getattr(self, name)
-            if value is not None and not (_is_number(value, Integral) and value >= least):
-                raise ValueError(f"{name}={value!r}: expected None or an integer, at least {least}")
+        if self.removals is not None and not (is_number(self.removals, Integral) and self.removals >= 0):
+            raise ValueError(f"removals={self.removals!r}: expected None or an integer, at least 0")
         if self.returning not in RETURNING:
             choices = ", ".join(map(repr, RETURNING))
             raise ValueError(f"returning={self.returning!r} is not known; choose one of {choices}")
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback={self.callback!r}: expected a callable or None")
+        self.check_stopping()
 
     # -- the solver contract -------------------------------------------------------------------------------
 
@@ -249,7 +234,7 @@ class SubsetSelection(Solver):
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SubsetState:
         """An empty subset."""
-        if not isinstance(active, ActiveSet):
+        if not active.exact:
             raise ValueError("solver='subset' lowers a squared error: it is for regression; use solver='sequential'")
         subset = Subset(active.problem, self.ridge)
         return SubsetState(active=active, learn_noise=learn_noise, evidence=active.evidence(), rng=rng, subset=subset)
@@ -275,8 +260,8 @@ class SubsetSelection(Solver):
             subset.remove(least)
             state.removed += 1
             moves = 2
-        before, state.evidence = state.evidence, self._evidence(state)
-        return Info("add" if moves == 1 else "exchange", chosen, moves, state.evidence - before)
+        state.evidence = self._evidence(state)
+        return Info("add" if moves == 1 else "exchange", chosen, moves)
 
     def shown(self, state: State) -> Active:
         """The model, factored."""
@@ -338,7 +323,3 @@ def _own(state: State) -> SubsetState:
     if not isinstance(state, SubsetState):
         raise TypeError("this state was not made by SubsetSelection.init")
     return state
-
-
-def _is_number(value: object, kind: type = Real) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)

@@ -32,12 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.bound import BoundActive
-from sparsebayes.inference.models.dual import DualActive
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.interface import Active, Noisy
 from sparsebayes.inference.solvers.fixed_point import FixedPoint, SweepState
 from sparsebayes.inference.solvers.needs import Kind
 from sparsebayes.likelihood import Bernoulli
@@ -92,7 +89,7 @@ class Variational(FixedPoint):
         """All functions; two classes by their bound, which begins where all outputs are zero."""
         start = super().whole(active)
         problem = start.problem
-        if not isinstance(problem, LaplaceProblem):
+        if start.exact:
             return start
         return BoundActive(problem, start.indices, start.alpha, np.zeros(problem.likelihood.shape[0]))
 
@@ -102,7 +99,7 @@ class Variational(FixedPoint):
         rate = self.hyperpriors.rates(active)[active.indices] + half * (active.squared_mean() + active.variance)
         return (self.a + half) / np.maximum(rate, _VANISHING)
 
-    def noise_precision(self, active: ActiveSet | DualActive) -> float:
+    def noise_precision(self, active: Noisy) -> float:
         r""":math:`\langle\beta\rangle`, shape over rate of :math:`q(\beta)`."""
         problem = active.problem
         spread = problem.n_targets * float(np.sum(active.well_determined)) / active.beta  # tr(ΦΣΦᵀ) = Σγ/β
@@ -140,7 +137,7 @@ class Variational(FixedPoint):
     @staticmethod
     def _check_likelihood(active: Active) -> None:
         problem = active.problem
-        if isinstance(problem, LaplaceProblem) and not isinstance(problem.likelihood, Bernoulli):
+        if not active.exact and not isinstance(problem.likelihood, Bernoulli):
             raise ValueError(
                 f"solver='variational' bounds the logistic of two classes, and has no bound for "
                 f"{type(problem.likelihood).__name__} with {problem.n_outputs} outputs: use multi_class='ovr', or "

@@ -1,11 +1,16 @@
-"""Functions that gain nothing one at a time, since those in the model hide them.
+"""Where no single move gains by its score: moves that the scores miss.
 
-Beyond the papers.  Broad functions are nearly constant, and nearly the same: only their differences, of large weights,
-say anything.  Where one of them, or the intercept, has settled as a constant, or where the targets need none, no other
-gains: it would need a large weight of the opposite sign beside it, which that one's precision, or its absence,
-forbids, and a lower precision alone only loses.  Single moves then end with an empty model, or with a constant, tens
-of nats below what two functions reach.  So additions are looked for beside an intercept, and functions in the model,
-whose precisions are next to nothing; after one is made all of them settle, and the model stands if it is better.
+*Functions that others hide* (``uncover``, beyond the papers). Broad functions are nearly constant, and nearly the
+same: only their differences, of large weights, say anything. Where one of them, or the intercept, has settled as a
+constant, or where the targets need none, no other gains: it would need a large weight of the opposite sign beside
+it, which that one's precision, or its absence, forbids, and a lower precision alone only loses. Single moves then
+end with an empty model, or with a constant, tens of nats below what two functions reach. So additions are looked
+for beside an intercept, and functions in the model, whose precisions are next to nothing; after one is made all of
+them settle, and the model stands if it is better.
+
+*Narrow misses* (``doubt``), where gains are only predicted: moves that the prediction rules out, tried in earnest.
+
+Functions that give way to others are in ``moves.py`` (exchange, merge, split) and ``shifting.py`` (all at once).
 """
 
 from __future__ import annotations
@@ -13,9 +18,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.inference.models.evidence import best_moves
+from sparsebayes.inference.models.evidence import best_moves, contribution
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.search.settling import settle_all
 
 # Functions up to which a model may hide others, and additions that are tried.
 _SMALL = 10
@@ -25,6 +29,9 @@ _WORTHWHILE = 3.0
 # Precisions next to nothing, as parts of those of the model, or of the data's of an intercept.  The broader functions
 # are the larger their weights, and the second is for kernels a thousand times as wide as the data.
 _NOTHING = (1e-8, 1e-14)
+# A function that brings less than this many nats is worth a trial deletion.
+_DOUBTFUL = 1.0
+_NEAR_MISSES = 5
 # Condition beyond which a model is at the mercy of rounding.
 _SINGULAR = 1e12
 
@@ -59,7 +66,7 @@ def _beside(active: Active, part: float, tol: float, learn_noise: bool) -> tuple
         trial = _loosened(active, part, constants, i) if problem.n_outputs > 1 else loose.copy()
         if not trial.add(i, float(best[i])):
             continue
-        settle_all(trial, tol, learn_noise=learn_noise)
+        trial.settle(tol, learn_noise=learn_noise)
         if trial.objective() > level and trial.condition_number() < _SINGULAR:
             level, kept = trial.objective(), (i, trial)
     return kept
@@ -83,3 +90,34 @@ def _constants(active: Active) -> list[int]:
     if problem.bias is not None:
         return [i for i in range(problem.bias, len(outside), len(outside) // problem.n_outputs) if outside[i]]
     return [] if active.size or not outside.any() else [int(np.argmax(np.where(outside, found.s, 0.0)))]
+
+
+def doubt(active: Active, refused: set[int], tol: float) -> tuple[str, int] | None:
+    """The first such move that raises the objective, made; those that do not are refused from then on.
+
+    That is to do without each function that brings little, and to add the best of those left out with the prior
+    variance that its least-squares weight suggests: where rows saturate, the evidence can have a maximum at a finite
+    precision although it falls from infinity at first.
+
+    Returns
+    -------
+    tuple of str and int, or None
+        The kind of the move and its function.
+    """
+    s, q2 = active.leave_one_out()
+    brings = contribution(active.alpha, s, q2) - active.problem.inclusion_cost
+    for j in np.argsort(brings):
+        i = active.indices[j]
+        if brings[j] < _DOUBTFUL and i not in refused:
+            if active.delete(int(j)):
+                return "delete", i
+            refused.add(i)
+    found = active.statistics()
+    near = np.where(found.movable & ~np.isfinite(found.alpha) & (found.q2 > 0.0), found.q2, 0.0)
+    ratio = near / np.where(found.s > 0.0, found.s, 1.0)
+    for i in np.argsort(-ratio, kind="stable")[:_NEAR_MISSES].tolist():
+        if ratio[i] > 0.0 and i not in refused:
+            if any(active.add(i, float(found.s[i] / ratio[i]) * shorter, tol) for shorter in (1.0, 0.25)):
+                return "add", i
+            refused.add(i)
+    return None
