@@ -202,14 +202,14 @@ class _Search:
         if self.stop():
             raise _Stopped(Status.INTERRUPTED)
 
-    def _scale(self, begun: ClassModel) -> None:
-        """Multiply all precisions by the number with which they have the most evidence."""
-        self._take(begun)
+    def _scale(self, best: ClassModel) -> None:
+        """Take the model whose precisions are multiplied by the number with which they have the most evidence."""
         factor = _COARSELY
-        while self.model.size and factor >= _FINELY:
-            trials = (self.model.at(np.clip(step * self.model.alpha, *RANGE)) for step in (1.0 / factor, factor))
-            if not any(self._take(trial) for trial in trials):
-                factor = np.sqrt(factor)
+        while best.size and factor >= _FINELY and not self.stop():
+            trials = (best.at(np.clip(step * best.alpha, *RANGE)) for step in (1.0 / factor, factor))
+            better = next((trial for trial in trials if trial.objective > best.objective), None)
+            best, factor = (best, np.sqrt(factor)) if better is None else (better, factor)
+        self._take(best)
 
     def _settle(self, begun: ClassModel) -> None:
         """Take the functions to begin with, all of their precisions settled."""
@@ -229,15 +229,10 @@ class _Search:
             if refused is not None:
                 return refused
 
-    def _take(self, model: ClassModel) -> bool:
-        """Take another model if it is better; whether it is."""
-        if model.objective <= self.model.objective:
-            return False
-        model = model.at(model.alpha, _CLOSELY)
-        if model.objective <= self.model.objective:
-            return False
-        self._note(self.model, model)
-        return True
+    def _take(self, model: ClassModel) -> None:
+        """Take another model where it is better."""
+        if model.objective > self.model.objective:
+            self._note(self.model, model)
 
     def _refused(self) -> list[int] | None:
         """Functions that promise to gain and do not, each tried on the model as it is; None where one does, and is in.
