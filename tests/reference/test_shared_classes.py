@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_softmax, softmax
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_wine
 from sklearn.metrics import log_loss
 
 from sparsebayes import RVC, SparseBayesClassifier, datasets
@@ -312,3 +312,34 @@ def test_the_audit_of_a_posterior_knows_shared_functions():
     model.alpha_[:, 0] *= 1.1
     with pytest.raises(AssertionError, match="does not agree"):
         check_posterior(model, X, y, weights)
+
+
+class TestHowSureTheWeightsAre:
+    """Probabilities of separable classes are integrated over a part of the covariance, which the weights keep whole."""
+
+    def fitted(self):
+        X, y = load_wine(return_X_y=True)
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        return X, SparseBayesClassifier().fit(X, y)
+
+    def test_by_the_curvature_at_the_mode(self):
+        X, model = self.fitted()
+        (posterior,) = model._posteriors
+        assert posterior.temper < 1.0
+        Phi = X[:, model.relevance_]
+        W = model.coef_[:, model.relevance_]
+        p = softmax(Phi @ W.T + model.intercept_, axis=1)
+        K, P = W.shape
+        for k in range(K):
+            curved = K / (K - 1) * p[:, k] * (1 - p[:, k])
+            expected = np.linalg.inv((Phi * curved[:, None]).T @ Phi + np.diag(model.alpha_[k, :P]))
+            mine = slice(k * P, (k + 1) * P)
+            assert_allclose(model.sigma_[mine, mine], expected, rtol=1e-6, atol=1e-9)
+
+    def test_signs_are_no_surer_than_the_evidence(self):
+        """A function that is hardly missed, by a nat or two, does not have weights of ten standard deviations."""
+        _, model = self.fitted()
+        report = model.support_report()
+        hardly_missed = report.evidence_lost < 2.0
+        assert hardly_missed.any()
+        assert np.all(np.abs(report.weight[hardly_missed]) < 3.0 * report.std[hardly_missed])

@@ -10,6 +10,8 @@ from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF
 from sparsebayes.datasets import load, make_sinc
 from sparsebayes.report import write_report
+from sparsebayes.report.case import Case, Input
+from sparsebayes.report.charts import _std_of_mean
 from sparsebayes.report.replay import chapters, play
 from sparsebayes.report.search import _reached
 from sparsebayes.report.svg import Chart, labelled, ticks
@@ -98,6 +100,36 @@ class TestPage:
         assert page_of(tmp_path, RVR(), X, y) == page_of(tmp_path, RVR(), X, y)
 
 
+class TestRowsAndLines:
+    def test_rows_that_were_predicted_worst(self, tmp_path):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(120, 2))
+        y = X[:, 0] + 0.1 * rng.normal(size=120)
+        y[103] += 5.0
+        page = page_of(tmp_path, SparseBayesRegressor(), X[:90], y[:90], X_test=X[90:], y_test=y[90:])
+        table = page[page.index("The test rows that were predicted worst") :]
+        assert table.index('<tr><th scope="row">13</th>') < table.index("</tr><tr>", table.index("<tbody>"))
+
+    def test_classes_that_were_mistaken(self, tmp_path):
+        X = np.random.default_rng(0).normal(size=(120, 2))
+        y = np.where(X[:, 0] > 0.0, "p", "q")
+        y[107] = "q" if X[107, 0] > 0 else "p"
+        X[107, 0] *= 10.0
+        page = page_of(tmp_path, SparseBayesClassifier(), X[:90], y[:90], X_test=X[90:], y_test=y[90:])
+        table = page[page.index("The test rows that were predicted worst") :]
+        assert '<tr><th scope="row">17</th>' in table[: table.index("</table>")]
+
+    def test_how_sure_the_line_is(self):
+        """The posterior's variance of the mean, without the noise, as widened as all error bars are."""
+        X = np.random.default_rng(0).normal(size=(60, 2))
+        y = X[:, 0] + 0.3 * np.random.default_rng(1).normal(size=60)
+        est = SparseBayesRegressor().fit(X, y)
+        case = Case(est, X, y, X[:0], y[:0], [Input("a", (0,)), Input("b", (1,))], "y", "t")
+        Phi = est._values(X)
+        expected = est.std_scale_ * np.sqrt(np.sum((Phi @ est.sigma_) * Phi, axis=1))
+        np.testing.assert_allclose(_std_of_mean(case, X), expected, rtol=1e-6)
+
+
 class TestReplay:
     def test_ends_with_what_was_kept(self):
         X, y = make_sinc(80, noise=0.1, random_state=0)
@@ -110,6 +142,17 @@ class TestReplay:
             end = play(part, chapter.begin)
             if part[0].start == est.certificate_.start:
                 assert sorted(set(end) - {80}) == est.relevance_.tolist()
+
+    def test_a_search_that_began_with_an_unknown_model_is_played_backwards(self):
+        def record(start, added, removed, n_active):
+            return SimpleNamespace(start=start, objective=0.0, added=added, removed=removed, n_active=n_active)
+
+        kicked = [record(3, (7,), (1, 2), 4), record(3, (), (), 4), record(3, (1,), (8,), 4)]
+        assert chapters(kicked)[0].begin is None
+        (found,) = chapters(kicked, 2, [1, 5, 6, 7])
+        assert sorted(found.begin) == [1, 2, 5, 6, 8]
+        assert sorted(play(kicked, found.begin)) == [1, 5, 6, 7]
+        assert chapters(kicked, 2, [1, 5, 6])[0].begin is None
 
     def test_claims_nothing_that_the_records_do_not_tell(self):
         X, y = make_sinc(50, noise=0.1, random_state=0)

@@ -13,6 +13,7 @@ from sparsebayes import RVC, RVR, SparseBayesRegressor
 from sparsebayes.report.case import Case, Input
 from sparsebayes.report.verdict import Level, judge_case
 from sparsebayes.tables import Options, learn, load
+from sparsebayes.tables.choice import by_folds
 from sparsebayes.tables.learning import Interrupted, reopen
 
 RNG = np.random.default_rng(0)
@@ -90,10 +91,10 @@ class TestRegression:
     def test_equal_figures_are_not_called_better(self):
         """A model that is nothing but its mean, beside a linear one that has found nothing either."""
         X = np.random.default_rng(1).normal(size=(120, 2))
-        y = np.random.default_rng(2).normal(size=120)
+        y = np.sin(1000.0 * X[:, 0])  # as good as noise
         est = SparseBayesRegressor().fit(X[40:], y[40:])
         linear = RidgeCV(np.logspace(-3, 3, 13)).fit(X[40:], y[40:])
-        slightly = Fixed(est, lambda X: y[:40] + (1.0 - 1e-6) * (linear.predict(X) - y[:40]), 1.0)
+        slightly = Fixed(est, lambda X: linear.predict(X) + 1e-6 * (np.sin(1000.0 * X[:, 0]) - linear.predict(X)), 1.0)
         verdict = judge_case(case_of(slightly, X, y))
         assert "does about as well" in said(verdict, Level.GOOD)
         assert "It is better than a plain linear model" not in said(verdict, Level.GOOD)
@@ -122,6 +123,21 @@ class TestRegression:
             text = " ".join(finding.text for finding in verdict.findings)
             assert ("1 test row cannot tell" in text) is (n == 1)
             assert ("rough" in text) is (n < 10)
+
+    @pytest.mark.parametrize("column", [0, 1])
+    def test_errors_that_are_larger_in_places(self, column):
+        """On average the bars may hold 95 %; where errors are small they are too wide, elsewhere too narrow."""
+        X = np.random.default_rng(1).normal(size=(160, 2))
+        spread = np.where(X[:, column] > 0.0, 1.0, 0.1)
+        y = 2.0 * X[:, 0] + spread * np.random.default_rng(2).normal(size=160)
+        est = SparseBayesRegressor().fit(X[40:], y[40:])
+        text = said(judge_case(case_of(est, X, y)), Level.WARNING)
+        assert "times larger for some" in text
+        assert column == 0 or "values of x1 than" in text
+        assert "--noise varies" in text
+        even = 2.0 * X[:, 0] + 0.5 * np.random.default_rng(2).normal(size=160)
+        verdict = judge_case(case_of(SparseBayesRegressor().fit(X[40:], even[40:]), X, even))
+        assert "times larger" not in said(verdict, Level.WARNING)
 
     def test_no_rows_held_back(self):
         assert "No rows were held back" in said(regression(lambda X: 2.0 * X[:, 0], 0.5, n_test=0), Level.WARNING)
@@ -192,7 +208,32 @@ class TestChoice:
         assert study.choice.measure == "folds"
         assert set(study.choice.scores) == {"rbf", "columns", "both"}
         assert study.choice.kept == study.model.functions == kept
-        assert any("kept: mean log density of rows left out in 5 folds" in note for note in study.notes)
+        assert any("kept: mean log density of 90 rows left out in 5 folds" in note for note in study.notes)
+
+    def test_curves_are_judged_by_models_of_many_rows(self):
+        """Of 320 rows a weak curve cannot be seen; of 1,300 it can, and the model that is kept learns from 1,600."""
+        X = np.random.default_rng(5).uniform(-1.5, 1.5, (1600, 6))
+        y = X.sum(axis=1) + 0.5 * np.sin(3.0 * X[:, 0]) * np.sin(3.0 * X[:, 1])
+        y += 0.8 * np.random.default_rng(6).normal(size=1600)
+        learned = []
+
+        def search(estimator, X, y):
+            learned.append(len(y))
+            estimator.fit(X, y)
+
+        choice = by_folds({"rbf": RVR(gamma=0.05, effort="fast"), "columns": SparseBayesRegressor()}, X, y, 0, search)
+        assert (choice.n_folds, choice.n_rows) == (2, 640)
+        assert set(learned) == {1280}
+        few = by_folds({"columns": SparseBayesRegressor()}, X[:300], y[:300], 0, search)
+        assert (few.n_folds, few.n_rows) == (5, 300)
+
+    def test_the_width_beside_the_columns_of_classes_is_the_one_learned_without_them(self):
+        """Laplace's evidence grows as widths shrink, so that it would choose the narrowest."""
+        X = np.random.default_rng(5).normal(size=(120, 2))
+        y = np.where(X[:, 0] + np.random.default_rng(6).normal(size=120) > 0.0, "p", "q")
+        model = learn({"a": X[:, 0], "b": X[:, 1], "y": y}, "y", Options(kernel="both", test=0.0)).model
+        alone = learn({"a": X[:, 0], "b": X[:, 1], "y": y}, "y", Options(kernel="rbf", test=0.0)).model
+        assert model.estimator.basis.bases[1].width == alone.estimator.kernel_.width
 
     def test_both_together_are_saved_exported_and_reported(self):
         X = np.random.default_rng(7).uniform(-2, 2, (60, 2))

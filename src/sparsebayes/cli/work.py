@@ -220,6 +220,7 @@ def make_case(study: Study, model: Path, *, baseline: bool = False) -> Case:
         notes=list(study.notes),
         model_file=str(model),
         row_numbers=numbers.tolist() if len(numbers) else None,
+        test_numbers=(target.rows[test] + study.table.first_row).tolist(),
     )
     case.facts.update(describe(case, study))
     verdict = judge_case(case, FURTHER if baseline else ())

@@ -172,7 +172,7 @@ def _support(active: Active | SharedFunctions, order: Index) -> Support:
 
 
 def _tempered(posterior: ClassPosterior, active: SharedFunctions, columns: Index, where: Index) -> ClassPosterior:
-    """With the covariance that predicts the training rows best, each left out."""
+    """With the share of the covariance that predicts the training rows best, each left out."""
     values = np.zeros((len(active.left_out), int(np.max(where, initial=-1)) + 1))
     values[:, where] = active.problem.design.columns(columns)
     likelihood = active.problem.likelihood

@@ -282,9 +282,8 @@ def _class_outputs(posteriors: list[Any], n_functions: int) -> dict[str, Any]:
         weights.append(w)
         for difference in posterior.differences:
             factor = difference[posterior.outputs]
-            covariances.append(
-                _spread(posterior.covariance * np.outer(factor, factor), posterior.functions, n_functions)
-            )
+            apart = posterior.temper * posterior.covariance * np.outer(factor, factor)
+            covariances.append(_spread(apart, posterior.functions, n_functions))
     n_outputs = sum(map(len, weights))
     several = Head.SOFTMAX if len(posteriors) == 1 else Head.ONE_AGAINST_REST
     return {

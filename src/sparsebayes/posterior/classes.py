@@ -45,6 +45,8 @@ class ClassPosterior:
         Number of outputs: 1 for two classes (logistic), else one for each class (softmax).
     mean, covariance : ndarray of shape (a,), (a, a)
         Mode of the posterior, and covariance of the Gaussian about it that is nearest to the posterior.
+    temper : float
+        What the covariance is multiplied by where outputs are integrated over it: see :meth:`tempered`.
     """
 
     functions: NDArray[np.intp]
@@ -52,6 +54,7 @@ class ClassPosterior:
     n_outputs: int
     mean: Array
     covariance: Array
+    temper: float = 1.0
 
     def predict(self, values: Array) -> Array:
         """Outputs at the mode, (n, K), from the values of all kept functions; finite however far out the inputs are."""
@@ -83,10 +86,11 @@ class ClassPosterior:
         return moderated_gaps(y, own + own[rows, best, None] - 2.0 * v[rows, best], units[:, None])
 
     def tempered(self, values: Array, left_out: Array, targets: Array, counts: Array) -> ClassPosterior:
-        """The same with the covariance times that factor, at most one, with which left-out rows are predicted best.
+        """The same with that ``temper``, at most one, with which left-out rows are predicted best.
 
         Where classes are separable the posterior is skewed: its mean lies farther from zero than its mode, and
-        probabilities that are integrated about the mode are too timid.
+        probabilities that are integrated about the mode are too timid.  That says nothing of how well the weights are
+        determined: their covariance stays.
 
         Parameters
         ----------
@@ -107,7 +111,7 @@ class ClassPosterior:
         apart[rows, best] = 0.0
         decided = [log_softmax(moderated_gaps(left_out, factor * apart), axis=1) for factor in _TEMPERS]
         best = int(np.argmax([counts @ np.sum(targets * one, axis=1) for one in decided]))
-        return replace(self, covariance=_TEMPERS[best] * self.covariance)
+        return replace(self, temper=_TEMPERS[best])
 
     @property
     def differences(self) -> Array:
@@ -122,7 +126,7 @@ class ClassPosterior:
         return expit(y) if self.n_outputs == 1 else softmax(y, axis=1)
 
     def _covariance(self, values: Array) -> Array:
-        """Posterior covariance of the outputs, (n, K, K)."""
+        """Covariance of the outputs that they are integrated over, (n, K, K)."""
         mine = values[:, self.functions]
         groups = [np.flatnonzero(self.outputs == k) for k in range(self.n_outputs)]
         found = np.zeros((len(values), self.n_outputs, self.n_outputs))
@@ -130,4 +134,4 @@ class ClassPosterior:
             terms = (mine[:, group] @ self.covariance[group]) * mine
             for j, other in enumerate(groups):
                 found[:, k, j] = terms[:, other].sum(axis=1)
-        return found
+        return self.temper * found

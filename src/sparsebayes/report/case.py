@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -112,6 +113,8 @@ class Case:
         Where the model is.
     row_numbers : list of int, optional
         What the training rows are called; their numbers, from 0, by default.
+    test_numbers : list of int, optional
+        The same of the rows held back.
     unseen : bool
         Whether the rows held back are none that it learned from.
     verdict : Verdict, optional
@@ -132,6 +135,7 @@ class Case:
     notes: list[str] = field(default_factory=list)
     model_file: str | None = None
     row_numbers: list[int] | None = None
+    test_numbers: list[int] | None = None
     unseen: bool = True
     verdict: Any = None
     explanation: Any = None
@@ -168,6 +172,12 @@ class Case:
     def judged(self) -> tuple[Array, NDArray[Any]]:
         """Rows to judge the model by: those held back, or else those it learned from."""
         return (self.X_test, self.y_test) if len(self.y_test) else (self.X, self.y)
+
+    @property
+    def judged_numbers(self) -> Sequence[int]:
+        """What the rows that it is judged by are called."""
+        numbers = self.test_numbers if len(self.y_test) else self.row_numbers
+        return range(len(self.judged[1])) if numbers is None else numbers
 
     @property
     def rows_name(self) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.estimators.uncertainty import ErrorBars
+
 from .calibration import CalibrationDisplay
 from .case import Case, Input
 from .decision import DecisionDisplay
@@ -225,7 +227,23 @@ def _effect(case: Case, item: Input, X: Array) -> str:
         return chart.line(x, p, "fit").render()
     mean, (low, high) = case.est.predict(rows), interval(case.est, rows)
     chart = Chart(x, np.concatenate([low, high]), (name, f"predicted {case.target}"), item.name, height=220)
-    return chart.band(x, low, high).line(x, mean, "fit").render()
+    chart.band(x, low, high)
+    if mean_is_banded(case):
+        half = TWO_SIDED_95 * _std_of_mean(case, rows)
+        chart.band(x, mean - half, mean + half)
+    return chart.line(x, mean, "fit").render()
+
+
+def mean_is_banded(case: Case) -> bool:
+    """Whether it can be said how sure the mean itself is, without the noise."""
+    return isinstance(case.est, ErrorBars) and case.est.likelihood == "gaussian"
+
+
+def _std_of_mean(case: Case, rows: Array) -> Array:
+    """Standard deviation of the mean: of the posterior without the noise, as much widened as all error bars are."""
+    _, std = case.est.predict(rows, return_std=True, uncertainty="posterior")
+    noise = case.est.predict_noise(rows)
+    return case.est.std_scale_ * np.sqrt(np.maximum(std**2 - noise**2, 0.0))
 
 
 def _effect_of_levels(case: Case, item: Input, X: Array) -> str:

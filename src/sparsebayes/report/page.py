@@ -25,6 +25,7 @@ from .charts import (
     effect_charts,
     fit_charts,
     importance_chart,
+    mean_is_banded,
     residual_chart,
     several_classes,
     term_chart,
@@ -37,6 +38,8 @@ from .verdict import Verdict, judge_case
 
 _VECTORS_SHOWN = 25
 _INPUTS_SHOWN = 6
+# Rows that are shown as those predicted worst, and the inputs beside them.
+_WORST, _BESIDE = 5, 3
 # What few readers ask for, and the length of a text that has a wide card.
 _TECHNICAL = ("error bars", "log evidence", "status", "certificate", "time")
 _WIDE = 70
@@ -183,9 +186,42 @@ def _fit(case: Case) -> str:
 
 def _calibration(case: Case) -> str:
     if case.classifies:
-        return _section("calibration", "Errors and calibration", _figures([calibration_chart(case)]), _confusion(case))
+        figures = _figures([calibration_chart(case)])
+        return _section("calibration", "Errors and calibration", figures, _confusion(case), _worst(case))
     figures = _figures([residual_chart(case), calibration_chart(case)])
-    return _section("calibration", "Residuals and calibration", _error_bars(case), figures)
+    return _section("calibration", "Residuals and calibration", _error_bars(case), figures, _worst(case))
+
+
+def _worst(case: Case) -> str:
+    """The rows that were predicted worst, with the inputs that matter most."""
+    X, y = case.judged
+    if case.classifies:
+        p, classes = case.est.predict_proba(X), case.est.classes_
+        truth = np.sum(np.where(np.asarray(y)[:, None] == classes[None, :], p, 0.0), axis=1)
+        worst = [k for k in np.argsort(truth, kind="stable")[:_WORST] if truth[k] < p[k].max()]
+        head = ["true class", "predicted", "probability of the true class"]
+        cells = [[str(y[k]), str(classes[np.argmax(p[k])]), f"{truth[k]:.1%}"] for k in worst]
+    else:
+        mean, std = case.est.predict(X, return_std=True)
+        errors = np.asarray(y, dtype=np.float64) - mean
+        worst = np.argsort(-np.abs(errors), kind="stable")[:_WORST].tolist()
+        head = [f"observed {case.target}", "predicted", "difference / std"]
+        cells = [[number(float(y[k])), number(float(mean[k])), f"{errors[k] / std[k]:+.1f}"] for k in worst]
+    if not cells:
+        return ""
+    shown = [item for item, _, _ in case.importances[:_BESIDE]] if len(case.inputs) > 1 else case.inputs
+    names = ["row", *head, *(item.name for item in shown)]
+    rows = "".join(
+        f'<tr><th scope="row">{case.judged_numbers[k]}</th>'
+        + "".join(f"<td>{escape(text)}</td>" for text in (*texts, *(item.text(X[k]) for item in shown)))
+        + "</tr>"
+        for k, texts in zip(worst, cells, strict=True)
+    )
+    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
+    which = "that matter most" if len(shown) < len(case.inputs) else "of the model"
+    return _table(
+        f"<tr>{columns}</tr>", rows, f"The {case.rows_name} that were predicted worst, with the inputs {which}"
+    )
 
 
 def _error_bars(case: Case) -> str:
@@ -229,6 +265,10 @@ def _relevance(case: Case, found: list[tuple[Input, float, float]]) -> str:
     ]
     ranked = [item for item, _, _ in found]
     band = "" if case.classifies else " The band holds 95 % of single observations."
+    if not case.classifies and mean_is_banded(case):
+        band = (
+            " The wide band holds 95 % of single observations; the narrow one says how sure the line itself is (95 %)."
+        )
     effects = [(f"Effect of {name}, all else at its median.{band}", svg) for name, svg in effect_charts(case, ranked)]
     key = _key(class_key(case), len(case.est.classes_)) if several_classes(case) and effects else ""
     return _section(

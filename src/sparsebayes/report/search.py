@@ -42,14 +42,13 @@ def searches_of(case: Case) -> list[Search]:
 
 
 def _search(case: Case, history: list[Any], certificate: Any, label: str) -> Search:
-    story = chapters(history)
     objective = np.array([record.objective for record in history])
     reached = _reached(history, certificate)
+    story = chapters(history, reached, _model(case, history[reached]))
     steps = np.arange(1, len(history) + 1)
     chart = _evidence_chart(steps, objective, story, len(history), label)
-    names, functions = _functions_chart(
-        case, sorted({f for record in history for f in (*record.added, *record.removed)}), label
-    )
+    moved = {f for record in history for f in (*record.added, *record.removed)}
+    names, functions = _functions_chart(case, sorted(moved.union(*(chapter.begin or () for chapter in story))), label)
     data = {
         "x": np.round(chart.px(steps), 1).tolist(),
         "y": np.round(chart.py(objective), 1).tolist(),
@@ -76,6 +75,19 @@ def _search(case: Case, history: list[Any], certificate: Any, label: str) -> Sea
     # "</" would end the script element that holds the data.
     text = json.dumps(data).replace("<", "\\u003c")
     return Search(chart.render(), functions, text, len(history), reached + 1, label)
+
+
+def _model(case: Case, record: Any) -> list[int]:
+    """Functions of the model by their numbers in the dictionary; none where classes have models of their own."""
+    if _coupled(case) or isinstance(case.est.certificate_, list):
+        return []
+    kept = np.asarray(case.est.relevance_).tolist()
+    parameters = case.est.get_params(deep=False)
+    rows = case.function_rows
+    size = len(case.X) if "kernel" in parameters else len(case.names) if parameters.get("basis", 0) is None else 0
+    if not size and rows is not None:
+        size = len(rows)
+    return [*kept, size] if len(kept) + 1 == record.n_active else kept
 
 
 def _reached(history: list[Any], certificate: Any) -> int:

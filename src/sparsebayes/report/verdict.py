@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import binom, kruskal
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.svm import SVC, SVR
 
 from sparsebayes.estimators.summary import converged
+from sparsebayes.estimators.varying import CONSTANT
 from sparsebayes.typing import Array
 
 from .case import Case
@@ -39,6 +40,8 @@ _ROWS_PER_FUNCTION = 3
 # The share of the predictive variance from the weights above which more rows would help.
 _UNCERTAIN = 0.5
 _DISPENSABLE = 0.01
+# Errors are said to vary where thirds of this many rows and more differ by this factor, and chance by less than this.
+_ROWS_TO_SEE, _FACTOR, _BY_MERE_CHANCE = 60, 2.0, 1e-3
 _NAMED = 8
 _LINEAR = "a linear model"
 FURTHER = ("random forest", "support vectors")
@@ -163,6 +166,7 @@ def _numbers(case: Case) -> tuple[list[Finding], dict[str, float]]:
     result = case.result
     assert isinstance(result, RegressionTest)
     findings += _coverage(case, result)
+    findings += _scatter(case)
     noise = float(np.mean(np.atleast_1d(getattr(case.est, "noise_variance_", np.nan))))
     share = 1.0 - noise / float(np.mean(std**2))
     if share > _UNCERTAIN:
@@ -282,6 +286,30 @@ def _coverage(case: Case, result: RegressionTest) -> list[Finding]:
     if binom.sf(hits - 1, result.n, expected) < _BY_CHANCE:
         return [Finding(Level.GOOD, f"It is more modest than it need be: {said}.")]
     return [Finding(Level.GOOD, f"It is honest about its errors: {said}.")]
+
+
+def _scatter(case: Case) -> list[Finding]:
+    """Whether errors, in units of their bars, are of one size along the prediction and every input of numbers."""
+    X, y = np.vstack([case.X, case.X_test]), np.concatenate([case.y, case.y_test]).astype(np.float64)
+    parameters = case.est.get_params(deep=False)
+    if len(y) < _ROWS_TO_SEE or parameters.get("noise") != CONSTANT or parameters.get("likelihood") != "gaussian":
+        return []
+    mean, std = case.est.predict(X, return_std=True)
+    sizes = np.abs(y - mean) / std
+    along = {f"predictions of {case.target}": mean}
+    along |= {f"values of {item.name}": item.values(X) for item in case.inputs if not item.levels}
+    found = []
+    for name, values in along.items():
+        thirds = np.searchsorted(np.quantile(values, [1 / 3, 2 / 3]), values)
+        groups = [sizes[thirds == k] for k in np.unique(thirds)]
+        medians = [float(np.median(group)) for group in groups]
+        if len(groups) > 1 and max(medians) > _FACTOR * min(medians):
+            found.append((float(kruskal(*groups).pvalue), name, max(medians) / max(min(medians), _SMALLEST)))
+    if not found or min(found)[0] * len(along) > _BY_MERE_CHANCE:
+        return []
+    _, name, factor = min(found)
+    said = f"Its errors are {figure(factor)} times larger for some {name} than for others, and its error bars do not "
+    return [Finding(Level.WARNING, said + "follow: --noise varies learns bars that do.")]
 
 
 def _rows(case: Case) -> list[Finding]:

@@ -420,7 +420,13 @@ class _Fits:
         return first.kernel_
 
     def _width_beside_columns(self, alone: Any) -> Any:
-        """The kernel whose width has the most evidence beside the columns, which take over what is straight."""
+        """The kernel whose width has the most evidence beside the columns, which take over what is straight.
+
+        In classification it is the width that was learned without them: Laplace's evidence grows as widths shrink, and
+        rows left out do not agree (Pima: the log loss is .50 at the usual width, .76 at half of it, with 33 nats more).
+        """
+        if self.task == CLASSIFICATION:
+            return alone
         return self._best_width(BOTH, [alone, *self._usual_widths(_WIDTHS_BESIDE_COLUMNS)])
 
     def _usual_widths(self, factors: Iterable[float]) -> list[Any]:
