@@ -78,6 +78,17 @@ def test_problems_are_chosen_by_name():
         interval_problems(["nowhere"])
 
 
+def test_intervals_by_the_predicted_deviation(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.0, 1.0, (400, 1))
+    y = np.sin(3.0 * x[:, 0]) + (0.05 + 0.4 * x[:, 0] ** 2) * rng.standard_normal(400)
+    case = Case(x[:200], y[:200], x[200:], y[200:])
+    monkeypatch.setitem(varying.PROBLEMS, "growing", Problem("growing", ("regression",), lambda seed: case))
+    fifths = varying.conditional(["growing"])
+    assert [check.what[-10:] for check in fifths] == [f"{k} by width" for k in range(1, 6)]
+    assert np.mean([check.value for check in fifths]) == pytest.approx(0.9, abs=0.05)
+
+
 def test_noise_that_varies_has_rows_of_its_own(monkeypatch):
     """The parts are the estimators', few draws here."""
     (worst, middle), (share,) = varying.simulated(1), varying.constant(2)

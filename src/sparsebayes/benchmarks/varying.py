@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from sparsebayes.benchmarks.ledger.cases import NotAtHandError
+from sparsebayes.benchmarks.ledger.problems import PROBLEMS
 from sparsebayes.datasets import DatasetNotFoundError, load, make_sinc
 from sparsebayes.estimators import RVR
 
@@ -19,6 +20,8 @@ Array = NDArray[np.float64]
 _LEARNED = 100
 # Rows and places of the simulation.
 _ROWS, _PLACES = 400, 50
+# Tables on which intervals are looked at by the predicted standard deviation, in so many parts and at this level.
+_TABLES, _PARTS, _LEVEL = ("california", "cpu_small", "protein"), 5, 0.9
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,28 @@ def constant(n_seeds: int = 20) -> list[Check]:
     return [Check("sinc: share of the draws with constant noise", chosen / n_seeds, 0.9, 1.0)]
 
 
-PARTS: dict[str, Callable[[], list[Check]]] = {"mcycle": motorcycle, "growing": simulated, "sinc": constant}
+def conditional(tables: Iterable[str] = _TABLES, seed: int = 0) -> list[Check]:
+    """Intervals of 90 % of one draw of some of the ledger's tables, in fifths of the predicted standard deviation."""
+    found = []
+    for name in tables:
+        case = PROBLEMS[name].draw(seed)
+        model = RVR(gamma=case.gamma or "scale", noise="varies").fit(case.X, case.y)
+        low, high = model.predict_interval(case.X_test, _LEVEL)
+        inside = (low <= case.y_test) & (case.y_test <= high)
+        parts = np.array_split(inside[np.argsort(high - low, kind="stable")], _PARTS)
+        found += [
+            Check(f"{name}: share in 90 % intervals, fifth {k} by width", float(np.mean(part)), 0.86, 0.94)
+            for k, part in enumerate(parts, start=1)
+        ]
+    return found
+
+
+PARTS: dict[str, Callable[[], list[Check]]] = {
+    "mcycle": motorcycle,
+    "growing": simulated,
+    "sinc": constant,
+    "tables": conditional,
+}
 
 
 def run(tell: Callable[[str], None]) -> Iterator[Check]:
