@@ -362,13 +362,8 @@ class Sequential(Solver):
         if doubtful and active.measured_gain(i, float(scores.best[i])) <= 0.0:
             state.refused.add(i)  # the gain was rounding
             return Info(REFUSED, i)
-        if not scores.in_model[i]:
-            kind, made = "add", active.add(i, float(scores.best[i]), at_least)
-        elif np.isfinite(scores.best[i]):
-            kind, made = "reestimate", active.reestimate(active.indices.index(i), float(scores.best[i]))
-        else:
-            kind, made = "delete", active.delete(active.indices.index(i))
-        if not made:
+        kind = active.move(i, float(scores.best[i]), at_least)
+        if kind is None:
             state.refused.add(i)
             return Info(REFUSED, i)
         if doubtful:
