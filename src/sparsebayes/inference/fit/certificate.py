@@ -89,7 +89,7 @@ class Certificate:
         return self.gain <= self.tol
 
     def holding(self, active: Active, hyperpriors: Hyperpriors) -> Certificate:
-        """The same of a model whose noise is held where it would have collapsed, with what releasing it would gain."""
+        """The certificate where the noise is held because it would have collapsed: what releasing it would gain."""
         gradient, gain, _ = _noise(active, hyperpriors)
         return replace(self, noise_gradient=gradient, noise_gain=gain, noise_degenerate=True, noise_held=True)
 

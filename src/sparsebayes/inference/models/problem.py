@@ -286,7 +286,7 @@ class GaussianProblem:
         return np.ones(len(self.weights)) if self.precisions is None else 1.0 / self.precisions
 
     def _variant(self, **changes: Any) -> GaussianProblem:
-        """The same with some things changed; it stands for as many observations, and is no part of another problem."""
+        """This problem with some things changed; it stands for as many observations, and is no part of another."""
         whole: dict[str, Any] = {"sample": None, "parent": None, "members": None, "n_observations": self.n_effective}
         return replace(self, **whole | changes)
 

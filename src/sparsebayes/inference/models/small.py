@@ -142,7 +142,7 @@ def alpha_hessian(covariance: Array, mean: Array, alpha: Array) -> Array:
 
 
 def _scaled_hessian(covariance: Array, mean: Array) -> Array:
-    """The same in the units of the prior."""
+    """Second derivatives of the evidence in all log precisions, of weights in the units of their prior."""
     targets = mean.shape[1]
     hessian = mean @ mean.T
     hessian += (0.5 * targets) * covariance

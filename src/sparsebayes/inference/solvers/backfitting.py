@@ -340,7 +340,7 @@ class Backfitting(Solver):
         self.callback = callback
 
     @property
-    def ends(self) -> Status:
+    def status_if_uncertified(self) -> Status:
         """The bound is what converges."""
         return Status.BOUND
 

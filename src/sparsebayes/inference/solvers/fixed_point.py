@@ -138,7 +138,7 @@ class FixedPoint(Solver):
     def _sweep(self, state: SweepState, tol: float) -> Info | None:
         size, prior = state.active.size, self.hyperpriors.log_prior(state.active, noise=state.learn_noise)
         before = state.evidence + prior
-        climbed = self._climb(state, before) if size else None
+        climbed = self._as_far_as_it_ascends(state, before) if size else None
         if climbed is None:
             state.sweeping = False
             return None
@@ -150,7 +150,7 @@ class FixedPoint(Solver):
         state.sweeping = after - before > _PATIENCE * tol or narrow.size < size
         return Info("sweep", n_moves=1)
 
-    def _climb(self, state: SweepState, before: float) -> tuple[Active, float] | None:
+    def _as_far_as_it_ascends(self, state: SweepState, before: float) -> tuple[Active, float] | None:
         """The proposal, or as much of it as ascends, with its objective; None where none does."""
         active = state.active
         log_beta = float(np.log(active.beta))

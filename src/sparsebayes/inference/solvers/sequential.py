@@ -203,7 +203,7 @@ class Sequential(Solver):
         return self._move(state, scores, choice, tol)
 
     def _predicted_step(self, state: State, tol: float) -> Info | None:
-        """The same where gains are only predicted, and scoring the dictionary costs more than settling the model."""
+        """A move where gains are only predicted, and scoring the dictionary costs more than settling the model."""
         active = state.active
         partial = active.problem.parent is not None
         if not state.settled:

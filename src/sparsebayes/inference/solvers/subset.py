@@ -209,7 +209,7 @@ class SubsetSelection(Solver):
         self.callback = callback
 
     @property
-    def ends(self) -> Status:
+    def status_if_uncertified(self) -> Status:
         """The search follows a rule of its own."""
         return Status.SUBSET
 
