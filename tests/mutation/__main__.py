@@ -35,7 +35,6 @@ _SUPPORT = "unit/test_trust.py::test_the_"
 # Modules, and the test files (or single tests of one) that are about what they compute; the fast ones first, since the
 # first failure decides.
 TARGETS: dict[str, tuple[str, ...]] = {
-    "likelihood/gaussian.py": _ACTIVE,
     "likelihood/bernoulli.py": ("unit/test_likelihood.py", "reference/test_laplace.py"),
     "likelihood/categorical.py": ("unit/test_likelihood.py", "reference/test_laplace.py"),
     "likelihood/expected.py": ("unit/test_moderation.py", "reference/test_nearest.py"),

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sparsebayes.basis import RBF, Functions
 from sparsebayes.design import MomentDesign
-from sparsebayes.estimators.kernels import resolve_gamma, resolve_kernel
-from sparsebayes.estimators.pairwise import MayBePrecomputed
+from sparsebayes.estimators.kernels import MayBePrecomputed, resolve_gamma, resolve_kernel
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_magnitude, check_positive, choose, resolve_solver

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable as Function
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,11 @@ from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators.cluster import Cluster, variance_of_inputs
 from sparsebayes.estimators.devices import scale_elsewhere
 from sparsebayes.estimators.validation import check_positive, choose
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator as Base
+else:
+    Base = object
 
 Array = NDArray[np.float64]
 
@@ -57,3 +62,18 @@ def resolve_kernel(kernel: Any, gamma: Any, degree: int, coef0: float, X: Array,
     name = choose("kernel", kernel, tuple(_NAMED))
     needs_gamma = name in ("rbf", "poly", "laplacian", "sigmoid")
     return _NAMED[name](resolve_gamma(gamma, X, weights) if needs_gamma else 1.0, degree, coef0)
+
+
+class MayBePrecomputed(Base):
+    """``kernel="precomputed"``: the columns of X belong to the training rows, as scikit-learn's tools must know."""
+
+    kernel: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"

@@ -14,8 +14,7 @@ from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators.devices import check_new_array
 from sparsebayes.estimators.dictionary import Dictionary, is_operator
 from sparsebayes.estimators.inputs import Array, Index, Inputs
-from sparsebayes.estimators.kernels import LEARNED, resolve_kernel
-from sparsebayes.estimators.pairwise import MayBePrecomputed
+from sparsebayes.estimators.kernels import LEARNED, MayBePrecomputed, resolve_kernel
 from sparsebayes.estimators.rows import row_blocks
 from sparsebayes.estimators.selecting import Selects
 from sparsebayes.estimators.validation import check_magnitude

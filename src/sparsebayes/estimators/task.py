@@ -62,7 +62,7 @@ class Task:
             keeper=None if self.checkpoint is None else self.checkpoint.search(search),
             # With a kernel to learn, restarts begin at other parameters instead.
             restarts=self.n_restarts if self.gamma is None else 0,
-            chance=self.restarts() if self.n_restarts else None,
+            restart_rng=self.restarts() if self.n_restarts else None,
             whole=self.whole,
             **further,
         )

@@ -30,13 +30,12 @@ from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
 from sparsebayes.basis import Functions
-from sparsebayes.inference.models.evidence import Array, log_evidence
+from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood, log_evidence
 from sparsebayes.inference.models.linalg import cholesky
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.models.newton import find_mode
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
 from sparsebayes.inference.models.small import SmallPosterior
-from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
 # How far one climb may move a log precision or the log noise, and a log parameter: beyond, other functions than those
 # in the model would be called for.

@@ -10,7 +10,7 @@ import numpy as np
 from sparsebayes.design import CompressedDesign, ScreenedDesign
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.objective.noise import NoiseProfile
-from sparsebayes.inference.objective.scores import FLAT, Hyperpriors, Scores, score, verify
+from sparsebayes.inference.objective.scores import FLAT, Hyperpriors, score, verify
 
 # The noise is degenerate when hardly a row is left to estimate it from.
 _DEGENERATE = 0.05
@@ -89,7 +89,7 @@ class Certificate:
         return self.gain <= self.tol
 
     def holding(self, active: Active, hyperpriors: Hyperpriors) -> Certificate:
-        """The same of a model whose noise is held where it would have collapsed, with what releasing it would gain."""
+        """The certificate where the noise is held because it would have collapsed: what releasing it would gain."""
         gradient, gain, _ = _noise(active, hyperpriors)
         return replace(self, noise_gradient=gradient, noise_gain=gain, noise_degenerate=True, noise_held=True)
 
@@ -148,18 +148,12 @@ def really_refused(active: Active, refused: Iterable[int], tol: float) -> set[in
     In a working set trials are given up early, on a guess; a proof cannot stand on that.
     """
     scores = score(active)
-    return {i for i in refused if scores.gain[i] <= tol or not _gains(active, scores, i, tol)}
 
+    def gains(i: int) -> bool:
+        trial = active.copy()
+        return trial.move(i, float(scores.best[i]), tol) is not None and trial.objective() > active.objective() + tol
 
-def _gains(active: Active, scores: Scores, i: int, tol: float) -> bool:
-    trial, best = active.copy(), float(scores.best[i])
-    if not scores.in_model[i]:
-        made = trial.add(i, best, tol)
-    elif np.isfinite(best):
-        made = trial.reestimate(active.indices.index(i), best)
-    else:
-        made = trial.delete(active.indices.index(i))
-    return made and trial.objective() > active.objective() + tol
+    return {i for i in refused if scores.gain[i] <= tol or not gains(i)}
 
 
 def _compression_error(active: Active) -> float:

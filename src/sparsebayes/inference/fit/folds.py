@@ -137,7 +137,7 @@ class Folds:
         return _log_density(*self._left_out(beta, size))
 
     def calibrated_densities(self, beta: float, size: int) -> Array:
-        r"""The same, every variance multiplied by the mean of the standardised squared errors.
+        r"""Log density of every row, every variance multiplied by the mean of the standardised squared errors.
 
         That is the factor at which the sum of these densities is largest.  A model's error bars are multiplied so
         before they are used, so that one search is not preferred to another for what is mended afterwards.

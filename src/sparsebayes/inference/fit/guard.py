@@ -52,29 +52,23 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
         return run(problem, solver, settings, rng)
     judge = _Judge(problem, solver, settings, rng)
     growing = settings.grow is not None  # functions are still to come: judged at the end only
-    doubts = None if growing else judge.condemns
+    doubts = None if growing else judge.noise_collapsed
     result = run(problem, solver, replace(settings, folds=judge.folds, doubts=doubts), rng)
     active = result.active
     if result.status is Status.INTERRUPTED:
         return result
     if growing:
         judge = _Judge(active.problem, solver, settings, rng)
-    if judge.careful is None and active.used > judge.acquitted:  # functions have come since it was asked
-        judge.condemns(active)
-    if judge.careful is None:
+    if judge.conservative is None and active.used > judge.acquitted:  # functions have come since it was asked
+        judge.noise_collapsed(active)
+    if judge.conservative is None:
         return result
     after = 1 + max((record.start for record in result.history), default=-1)
-    settings = replace(settings, grow=None, noise_variance=1.0 / judge.careful.beta)
+    settings = replace(settings, grow=None, noise_variance=1.0 / judge.conservative.beta)
     held = run(active.problem, _numbered_on(solver, after), settings, rng)
     status = Status.NOISE_HELD if held.status.converged else held.status
-    return replace(
-        held,
-        status=status,
-        certificate=replace(
-            held.certificate.holding(held.active, solver.hyperpriors), start=after + held.certificate.start
-        ),
-        history=result.history + [replace(record, start=after + record.start) for record in held.history],
-    )
+    certificate = held.certificate.holding(held.active, solver.hyperpriors)
+    return replace(held, status=status, certificate=certificate).after(result)
 
 
 class _Judge:
@@ -82,7 +76,7 @@ class _Judge:
 
     Attributes
     ----------
-    careful : Noisy or None
+    conservative : Noisy or None
         The conservative model, where a suspect has collapsed.
     acquitted : float
         Share of the rows that a model may use up without being suspect.
@@ -95,10 +89,10 @@ class _Judge:
         self.settings = replace(settings, grow=None, observe=None, keeper=None, warm=None)
         self.solver = copy.copy(solver)
         self.solver.callback = None
-        self.careful: Noisy | None = None
+        self.conservative: Noisy | None = None
         self.acquitted = SUSPICIOUS
 
-    def condemns(self, model: Noisy | GaussianModel) -> bool:
+    def noise_collapsed(self, model: Noisy | GaussianModel) -> bool:
         """Whether the noise of a model has collapsed."""
         used = model.used
         if used <= self.acquitted:
@@ -106,17 +100,17 @@ class _Judge:
         # Copies of a row would let functions pass the conservative test that follow nothing but the noise of that row.
         problem = self.problem if self.folds is None else self.problem.counted_once()
         cost = SupportRule.named("conservative", int(np.sum(problem.eligible)), problem.n_targets).cost
-        careful = run(problem.priced(cost), self.solver, self.settings, self.rng).active
-        if careful.used > max(SUSPICIOUS, HOPELESS * used):
+        conservative = run(problem.priced(cost), self.solver, self.settings, self.rng).active
+        if conservative.used > max(SUSPICIOUS, HOPELESS * used):
             return False
         if self.folds is None:
-            collapsed = careful.objective() > model.evidence() - cost * model.size
+            collapsed = conservative.objective() > model.evidence() - cost * model.size
         else:
-            collapsed = self.folds.prefer(careful.beta, model.beta, model.size)
+            collapsed = self.folds.prefer(conservative.beta, model.beta, model.size)
             if used <= HOPELESS:
-                collapsed = collapsed and not self.folds.errs_less(model.beta, careful.beta, model.size)
+                collapsed = collapsed and not self.folds.errs_less(model.beta, conservative.beta, model.size)
         if collapsed:
-            self.careful = careful
+            self.conservative = conservative
         else:
             self.acquitted = LITTLE_MORE * used
         return collapsed

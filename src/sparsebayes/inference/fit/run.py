@@ -49,6 +49,15 @@ class Result:
     history: list[Record]
     n_iter: int
 
+    def after(self, before: Result) -> Result:
+        """This result as one more start of a fit that has made others already: their records come first."""
+        further = 1 + max((record.start for record in before.history), default=-1)
+        return replace(
+            self,
+            certificate=replace(self.certificate, start=further + self.certificate.start),
+            history=before.history + [replace(record, start=further + record.start) for record in self.history],
+        )
+
 
 @dataclass
 class _Start:
@@ -113,7 +122,7 @@ class _Run:
         self.searching = False
         certificate = self._certify(status)
         state = self.best.state
-        status = _judge(state, status, certificate, self.solver.ends)
+        status = _judge(state, status, certificate, self.solver.status_if_uncertified)
         return Result(state.active, status, certificate, self.history, self.best.n_iter)
 
     def _begin(self, problem: Problem) -> tuple[Active, bool, Status]:
@@ -145,7 +154,7 @@ class _Run:
             in_batches = self._in_batches()
             if in_batches:
                 self._follow(self._plan(), 0)
-            self._climb(self.best)
+            self._make_moves(self.best)
             if in_batches:
                 self._kick_again()
                 self._single_moves()
@@ -174,7 +183,7 @@ class _Run:
         while self.best.state.active.problem.parent is not None and gained > _WORTHWHILE:
             before = self.best.state.objective
             self._follow(kicks, self.completed + 1)
-            self._climb(self.best)
+            self._make_moves(self.best)
             gained = self.best.state.objective - before
 
     def _follow(self, plan: Plan, number: int) -> None:
@@ -240,11 +249,19 @@ class _Run:
         if self.solver.effort == "fast" or state.active.size > _SMALL_MODEL or problem.parent is not None:
             return
         beta = 1.0 / (FIRST_NOISE * problem.mean_square) if learn else state.active.beta
-        number = 1 + max((record.start for record in self.history), default=0)
-        trial = _Start(number, self.solver.init(ActiveSet(problem, beta), learn, state.rng))
-        self._climb(trial)
-        if trial.state.objective > state.objective + self.settings.tol:
+        self._begin_again(empty_model(problem, beta), self._next_number(), self.settings.tol)
+
+    def _begin_again(self, model: Active, number: int, worthwhile: float = 0.0) -> None:
+        """Make single moves from a model; where they end higher by more than a little, that is the best."""
+        state = self.best.state
+        trial = _begun(number, self.solver.init(model, state.learn_noise, state.rng), model.size)
+        self._make_moves(trial)
+        if trial.state.objective > state.objective + worthwhile:
             self.best = trial
+
+    def _next_number(self) -> int:
+        """The number of a start after all that have left a record."""
+        return 1 + max((record.start for record in self.history), default=0)
 
     def _acquit(self, model: GaussianModel) -> float:
         """Share of the rows that the first start uses up; the search ends there where that is in doubt."""
@@ -310,16 +327,11 @@ class _Run:
 
     def _restarts(self) -> None:
         """Begin from random models; where noise is learned, at the noise of the best one."""
-        if self.settings.restarts == 0 or self.settings.chance is None or self.settings.warm is not None:
+        if self.settings.restarts == 0 or self.settings.restart_rng is None or self.settings.warm is not None:
             return
-        first = 1 + max((record.start for record in self.history), default=0)
+        first = self._next_number()
         for number in range(first, first + self.settings.restarts):
-            state = self.best.state
-            model = random_model(state.active, self.settings.chance)
-            trial = _begun(number, self.solver.init(model, state.learn_noise, state.rng), model.size)
-            self._climb(trial)
-            if trial.state.objective > self.best.state.objective:
-                self.best = trial
+            self._begin_again(random_model(self.best.state.active, self.settings.restart_rng), number)
 
     def _complete(self, number: int) -> None:
         """Note that a start has ended by itself."""
@@ -337,7 +349,9 @@ class _Run:
     def _certify(self, status: Status) -> Certificate:
         """Certify on the data; where rounding had hidden a move, make it and certify again."""
         certificate = self._recompute(searched=status is Status.CONVERGED)
-        if self.solver.ends is not Status.STALLED:  # the search was for something else than the evidence
+        if (
+            self.solver.status_if_uncertified is not Status.STALLED
+        ):  # the search was for something else than the evidence
             return certificate
         for _ in range(_CERTIFICATION_ROUNDS):
             if certificate.converged or status is not Status.CONVERGED:
@@ -345,7 +359,7 @@ class _Run:
             if not self.best.state.active.approximate:
                 self.best.state.refused.clear()
             try:
-                self._climb(self.best)
+                self._make_moves(self.best)
             except _Stopped:
                 break
             certificate = self._recompute(searched=True)
@@ -370,7 +384,7 @@ class _Run:
 
     # -- the loop ------------------------------------------------------------------------------------------
 
-    def _climb(self, start: _Start) -> None:
+    def _make_moves(self, start: _Start) -> None:
         """Step until no move gains ``tol``."""
         state = start.state
         rounds = self.solver.rounds if self.settings.grow is not None else 0

@@ -38,7 +38,7 @@ class Settings:
         Begin from this model of a nearby problem with the same functions, and make no further starts.
     restarts : int
         Starts from random models, after all others.
-    chance : Generator, optional
+    restart_rng : Generator, optional
         Their randomness.
     folds : Folds, optional
         Judge of starts whose functions use up many rows; without it they are not trusted.
@@ -57,7 +57,7 @@ class Settings:
     keeper: Keeper | None = None
     warm: Warm | None = None
     restarts: int = 0
-    chance: np.random.Generator | None = None
+    restart_rng: np.random.Generator | None = None
     folds: Folds | None = None
     doubts: Callable[[Noisy | GaussianModel], bool] | None = None
     whole: bool = False

@@ -218,23 +218,13 @@ class _Loop:
             result = run_guarded(posed, self.solver, replace(self.settings, keeper=None), self.rng)
         else:
             settings = replace(self.settings, keeper=None, warm=Warm.of(near.active))
-            result = _after(near, run(posed, self.solver, settings, self.rng))
+            result = run(posed, self.solver, settings, self.rng).after(near)
+            result = replace(result, n_iter=near.n_iter + result.n_iter)
         outputs = _outputs(noise.active)
         offset = -float(np.log(result.active.beta)) - float(np.average(outputs, weights=counts))
         likelihood = noise.active.problem.likelihood
         paid = noise.active.objective() - likelihood.log_likelihood(outputs[:, None])
         return VaryingResult(result, result.active.objective() + paid, replace(noise, offset=offset))
-
-
-def _after(before: Result, result: Result) -> Result:
-    """A result with the moves that led to where it began; its own are those of a further start."""
-    after = 1 + max((record.start for record in before.history), default=-1)
-    return replace(
-        result,
-        certificate=replace(result.certificate, start=after + result.certificate.start),
-        history=before.history + [replace(record, start=after + record.start) for record in result.history],
-        n_iter=before.n_iter + result.n_iter,
-    )
 
 
 def _outputs(active: Active) -> Array:

@@ -490,13 +490,13 @@ class ActiveSet(Noisy):
     def reestimate(self, j: int, alpha: float) -> bool:
         """Give the j-th function in the model another precision (T&F A.3)."""
         kappa = 1.0 / (self.covariance[j, j] + 1.0 / (alpha - self.alpha[j]))
-        self._shift(j, kappa)
+        self._rank_one(j, kappa)
         self.alpha[j], self._evidence = alpha, None
         return True
 
     def delete(self, j: int) -> bool:
         """Take the j-th function out of the model (T&F A.4)."""
-        self._shift(j, 1.0 / self.covariance[j, j])
+        self._rank_one(j, 1.0 / self.covariance[j, j])
         self._evidence = None
         keep = [k for k in range(self.size) if k != j]
         self.covariance = self.covariance[np.ix_(keep, keep)]
@@ -598,7 +598,7 @@ class ActiveSet(Noisy):
         self._S = np.append(self._S, s)
         self._Q = np.vstack([self._Q, self.beta * (problem.projection[old:] - fresh.T @ self.mean)])
 
-    def _shift(self, j: int, kappa: float) -> None:
+    def _rank_one(self, j: int, kappa: float) -> None:
         """Rank-one change of the posterior and of S, Q along weight j (T&F eqs 33-36, 38-41)."""
         S, Q, column = self.S, self.Q, self.covariance[:, j].copy()
         mu = self.mean[j].copy()

@@ -63,7 +63,7 @@ class Task(ctypes.Structure):
     )
 
     def searching(self, lengths: Sequence[float], shifts: Sequence[float]) -> Task:
-        """The same with these lengths of a step, and multiples of the identity, tried in their order."""
+        """This task with lengths of a step, and multiples of the identity, that are tried in their order."""
         self.n_lengths, self.n_shifts = len(lengths), len(shifts)
         self.lengths = (ctypes.c_double * len(lengths))(*lengths)
         self.shifts = (ctypes.c_double * len(shifts))(*shifts)

@@ -26,14 +26,19 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsebayes.inference.models.active import ActiveSet
-from sparsebayes.inference.models.evidence import Array, Statistics, leave_one_out, log_evidence
+from sparsebayes.inference.models.evidence import (
+    Array,
+    Statistics,
+    gaussian_log_likelihood,
+    leave_one_out,
+    log_evidence,
+)
 from sparsebayes.inference.models.interface import Active, Noisy
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.linalg import cholesky, independent_columns, inverse_upper, log_det
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.models.newton import Mode, find_mode
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
 # Up to this bound on the condition number of G its Cholesky factor is good to ten digits; beyond, the factor comes from
 # the square root of G, at twice the cost.

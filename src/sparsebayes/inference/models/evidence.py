@@ -49,6 +49,11 @@ class Scores:
     alpha: Array
 
 
+def gaussian_log_likelihood(residual_sumsq: float, beta: float, n: float) -> float:
+    r""":math:`\log \mathcal N(\mathbf t \mid \mathbf y, \beta^{-1}\mathbf I)` from the residual sum of squares."""
+    return 0.5 * n * float(np.log(beta) - np.log(2.0 * np.pi)) - 0.5 * beta * residual_sumsq
+
+
 def log_evidence(
     log_likelihood: float, mean: Array, alpha: Array, log_det_precision: float, n_targets: int = 1
 ) -> float:

@@ -159,6 +159,15 @@ class Active(ABC):
     def delete(self, j: int) -> bool:
         """Take the j-th function out of the model."""
 
+    def move(self, i: int, alpha: float, at_least: float = 0.0) -> str | None:
+        """Give function i this precision, infinity meaning out; the kind of the move, None where it is refused."""
+        if i not in self.indices:
+            return "add" if self.add(i, alpha, at_least) else None
+        j = self.indices.index(i)
+        if np.isfinite(alpha):
+            return "reestimate" if self.reestimate(j, alpha) else None
+        return "delete" if self.delete(j) else None
+
     def swapped(self, out: Iterable[int], into: Sequence[int], alpha: Sequence[float]) -> Active | None:
         """The model with other functions in the place of those at some positions; None where it cannot be made."""
         keep = [k for k in range(self.size) if k not in set(out)]

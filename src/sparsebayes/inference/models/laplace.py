@@ -305,7 +305,7 @@ class LaplaceActive(Active):
             if done or self.size == 0:
                 break
             fresh = inverse is None
-            inverse, done = self._climb(self._flat_inverse() if inverse is None else inverse, tol)
+            inverse, done = self._joint_step(self._flat_inverse() if inverse is None else inverse, tol)
             done |= fresh and inverse is None
         return size if self.evidence() > before or self.size < size else 0
 
@@ -314,7 +314,7 @@ class LaplaceActive(Active):
         values, vectors = np.linalg.eigh(-alpha_hessian(self.covariance, self.mean[:, None], self.alpha))
         return (vectors / np.maximum(np.abs(values), _FLATTEST)) @ vectors.T
 
-    def _climb(self, inverse: Array, tol: float) -> tuple[Array | None, bool]:
+    def _joint_step(self, inverse: Array, tol: float) -> tuple[Array | None, bool]:
         """One joint step, or as much of it as ascends.
 
         Returns
@@ -416,7 +416,7 @@ class LaplaceActive(Active):
 
     @property
     def _bend(self) -> Array:
-        """The same with respect to the weights in the model."""
+        r"""Derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights in the model."""
         return self._derivatives()[1]
 
     def _derivatives(self) -> tuple[Any, Array]:

@@ -151,7 +151,7 @@ class LaplaceProblem:
         return rows * columns > LARGE
 
     def watch(self, columns: Index) -> LaplaceProblem:
-        """The same with further columns scored exactly."""
+        """This problem with further columns scored exactly."""
         return self if self.watched is None else replace(self, watched=np.union1d(self.watched, columns))
 
     def _part(self, members: Index, *values: Any) -> LaplaceProblem:
@@ -249,7 +249,7 @@ class Rows:
 
 
 class RowsPoint:
-    """The same on rows in memory, each sum computed when it is first asked for: a line search needs the fit alone."""
+    """The likelihood at some weights of rows in memory, each sum made when it is asked for: a line search needs one."""
 
     def __init__(self, columns: ActiveColumns, rows: Rows) -> None:
         self.columns = columns

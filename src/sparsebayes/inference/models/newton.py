@@ -80,11 +80,11 @@ def find_better_mode(
 
 def mode_at(active: ActiveColumns, alpha: Array, weights: Array) -> Mode:
     """What there is at weights that are known to be the mode."""
-    return _Stage.at(_Place.at(active, alpha, weights), alpha).mode(alpha)
+    return _Stage.at(_Iterate.at(active, alpha, weights), alpha).mode(alpha)
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Iterate:
     """Weights, the likelihood there, and the log posterior up to a constant (T&F eq. 10)."""
 
     weights: Array
@@ -92,40 +92,40 @@ class _Place:
     height: float
 
     @classmethod
-    def at(cls, active: ActiveColumns, alpha: Array, weights: Array, known: Point | None = None) -> _Place:
+    def at(cls, active: ActiveColumns, alpha: Array, weights: Array, known: Point | None = None) -> _Iterate:
         point = active.at(weights, known)
         return cls(weights, point, point.fit - 0.5 * float(alpha @ weights**2))
 
 
 @dataclass(frozen=True)
 class _Stage:
-    """A place on the way to the mode, the precision there, and by what Newton's next step would raise its height."""
+    """An iterate on the way to the mode, the precision there, and by what Newton's next step would raise its height."""
 
-    place: _Place
+    iterate: _Iterate
     precision: Array
     factor: Array
     decrement: float = 0.0
 
     @classmethod
-    def at(cls, place: _Place, alpha: Array) -> _Stage:
-        precision = place.point.gram.copy()
+    def at(cls, iterate: _Iterate, alpha: Array) -> _Stage:
+        precision = iterate.point.gram.copy()
         precision.flat[:: len(alpha) + 1] += alpha
-        return cls(place, precision, cholesky(precision))
+        return cls(iterate, precision, cholesky(precision))
 
     def evidence(self, alpha: Array) -> float:
         """Laplace's evidence, were this the mode."""
-        return log_evidence(self.place.point.fit, self.place.weights, alpha, log_det(self.factor))
+        return log_evidence(self.iterate.point.fit, self.iterate.weights, alpha, log_det(self.factor))
 
     def mode(self, alpha: Array) -> Mode:
         """This as the mode."""
-        return Mode(self.place.weights, self.place.point, self.precision, self.factor, self.evidence(alpha))
+        return Mode(self.iterate.weights, self.iterate.point, self.precision, self.factor, self.evidence(alpha))
 
 
 def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | None) -> Iterator[_Stage]:
     """Damped Newton steps; the last stage is the mode."""
     # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
     enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
-    here = _Place.at(active, alpha, start, known)
+    here = _Iterate.at(active, alpha, start, known)
     final = 0
     for _ in range(_NEWTON_STEPS if len(alpha) else 0):
         stage = _Stage.at(here, alpha)
@@ -135,7 +135,11 @@ def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | No
         yield replace(stage, decrement=decrement)
         # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
         final += decrement <= enough * max(1.0, abs(here.height))
-        there = _Place.at(active, alpha, here.weights + step) if final else _climb(active, alpha, here, step, decrement)
+        there = (
+            _Iterate.at(active, alpha, here.weights + step)
+            if final
+            else _line_search(active, alpha, here, step, decrement)
+        )
         if there is None:
             break
         here = there
@@ -144,11 +148,11 @@ def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | No
     yield _Stage.at(here, alpha)
 
 
-def _climb(active: ActiveColumns, alpha: Array, here: _Place, step: Array, decrement: float) -> _Place | None:
+def _line_search(active: ActiveColumns, alpha: Array, here: _Iterate, step: Array, decrement: float) -> _Iterate | None:
     """Where the largest of 1, ½, ¼, … of a step that ascends enough (Armijo) leads; None if none does."""
     length = 1.0
     while length > 1e-12:
-        there = _Place.at(active, alpha, here.weights + length * step)
+        there = _Iterate.at(active, alpha, here.weights + length * step)
         if there.height >= here.height + 1e-4 * length * decrement:
             return there
         length *= 0.5

@@ -7,6 +7,10 @@ likelihood gave the weights, or what the functions are.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
@@ -41,8 +45,9 @@ _FEW = 1e-3
 _ENTRIES, _DECIMALS = 1 << 25, 9
 
 
+@dataclass(eq=False)
 class GaussianProblem:
-    """Gaussian targets with one noise level: :math:`\\mathbf B = \\mathbf W/\\sigma^2`.
+    r"""Gaussian targets with one noise level: :math:`\mathbf B = \mathbf W/\sigma^2`.
 
     Parameters
     ----------
@@ -52,8 +57,8 @@ class GaussianProblem:
         Targets, one column for each model that shares the support.
     weights : ndarray of shape (N,)
         Sample weights; an integer weight k is exactly k copies of the row.
-    eligible : ndarray of bool, shape (M,)
-        Functions that may enter the model.
+    candidates : ndarray of bool, shape (M,)
+        Functions that may enter the model, unless they are zero on all rows.
     bias : int, optional
         Index of the constant function.
     stand_in : CompressedDesign, optional
@@ -71,63 +76,59 @@ class GaussianProblem:
         Functions that between them nearly span all others, among which the search may begin.
     places : Places, optional
         Where the first functions are, so that one may give way to a neighbour.
-
-    Attributes
-    ----------
-    watched : None
-        All functions are scored exactly (see ``LaplaceProblem``).
     rowwise : bool
         Whether its rows are observations, and not what sums over observations were factored into.
-    sample : GaussianProblem or None
+    sample : GaussianProblem, optional
         The problem of the same functions on a part of the rows, where there are many: the search begins there.
-    precisions : ndarray of shape (N,) or None
+    precisions : ndarray of shape (N,), optional
         The part of the weights that says how small the noise of a row is, and not how often the row is there; None
         where that is one for all rows.
+    parent, members : GaussianProblem, ndarray of int, optional
+        The problem of which this is a part, and its functions there.
+    unexplained : float
+        Sum of squares of the targets outside the span of the rows.
     """
 
-    watched: Index | None = None
+    design: Design
+    targets: Array
+    weights: Array
+    candidates: NDArray[np.bool_]
+    bias: int | None = None
+    stand_in: CompressedDesign | None = None
+    centres: Index | None = None
+    inclusion_cost: float = 0.0
+    n_observations: float | None = None
+    offered: NDArray[np.bool_] | None = None
+    landmarks: Index | None = None
+    places: Places | None = None
+    rowwise: bool = True
+    sample: GaussianProblem | None = None
+    precisions: Array | None = None
+    parent: GaussianProblem | None = None
+    members: Index | None = None
+    unexplained: float = 0.0
+    _moments: tuple[Array, Array] | None = field(default=None, init=False, repr=False)
 
-    def __init__(
-        self,
-        design: Design,
-        targets: Array,
-        weights: Array,
-        eligible: NDArray[np.bool_],
-        bias: int | None = None,
-        stand_in: CompressedDesign | None = None,
-        centres: Index | None = None,
-        inclusion_cost: float = 0.0,
-        n_observations: float | None = None,
-        offered: NDArray[np.bool_] | None = None,
-        landmarks: Index | None = None,
-        places: Places | None = None,
-    ) -> None:
-        self.design = design
-        self.targets = targets
-        self.weights = weights
-        self.bias = bias
-        self.stand_in = stand_in
-        self.centres = centres
-        self.inclusion_cost = inclusion_cost
-        self.offered = offered
-        self.landmarks = landmarks
-        self.places = places
-        self.parent: GaussianProblem | None = None
-        self.members: Index | None = None
-        self.unexplained = 0.0
-        self.rowwise = True
-        self.sample: GaussianProblem | None = None
-        self.precisions: Array | None = None
-        self.n_effective = float(np.sum(weights)) if n_observations is None else n_observations
-        self._candidates = eligible
-        self._root = np.sqrt(weights)[:, None]
-        self._even = bool(np.all(weights == 1.0))
-        self.target = self._root * targets
-        self._sqnorms: Array | None = None
-        self._projection: Array | None = None
-        self._eligible: NDArray[np.bool_] | None = None
-        self._ranking: Ranking | None = None
-        self._different: int | None = None
+    # All functions are scored exactly (see ``LaplaceProblem``).
+    watched: ClassVar[Index | None] = None
+
+    @cached_property
+    def n_effective(self) -> float:
+        """Number of observations in the sense of the evidence."""
+        return float(np.sum(self.weights)) if self.n_observations is None else self.n_observations
+
+    @cached_property
+    def _root(self) -> Array:
+        return np.sqrt(self.weights)[:, None]
+
+    @cached_property
+    def _even(self) -> bool:
+        return bool(np.all(self.weights == 1.0))
+
+    @cached_property
+    def target(self) -> Array:
+        """Targets times the roots of the weights."""
+        return self._root * self.targets
 
     @property
     def n_functions(self) -> int:
@@ -148,7 +149,7 @@ class GaussianProblem:
         """Column and output of each function."""
         return functions, [0] * len(functions)
 
-    @property
+    @cached_property
     def mean_square(self) -> float:
         """Weighted mean square of the targets."""
         return (float(np.sum(self.target**2)) + self.unexplained) / (self.n_effective * self.n_targets)
@@ -161,28 +162,22 @@ class GaussianProblem:
     @property
     def sqnorms(self) -> Array:
         """Weighted squared norms of the functions."""
-        self._learn_moments()
-        return self._sqnorms  # pyright: ignore[reportReturnType]
+        return self._learned()[0]
 
     @property
     def projection(self) -> Array:
         """Weighted inner products of the functions with the targets."""
-        self._learn_moments()
-        return self._projection  # pyright: ignore[reportReturnType]
+        return self._learned()[1]
 
-    @property
+    @cached_property
     def eligible(self) -> NDArray[np.bool_]:
         """Functions that may enter: not zero, and not a copy of an earlier one."""
-        if self._eligible is None:
-            self._eligible = self._candidates & (self.sqnorms > 0.0)
-        return self._eligible
+        return self.candidates & (self.sqnorms > 0.0)
 
-    @property
+    @cached_property
     def ranking(self) -> Ranking:
         """The order of the functions by what they promise."""
-        if self._ranking is None:
-            self._ranking = rank(self.design, self.sqnorms, self.eligible)
-        return self._ranking
+        return rank(self.design, self.sqnorms, self.eligible)
 
     @property
     def rows(self) -> Index:
@@ -206,16 +201,16 @@ class GaussianProblem:
 
     def correlate(self, vectors: Array) -> Array:
         """Correlations of all functions with whitened vectors; the first pass also finds norms and projections."""
-        if self._sqnorms is not None:
+        if self._moments is not None:
             return self.design.correlate(self._whiten(vectors))
         k = self.n_targets
         found, norms = self.design.moments(self._root * np.hstack([self.target, vectors]), self.weights)
-        self._sqnorms, self._projection = norms, found[:, :k]
+        self._moments = norms, found[:, :k]
         return found[:, k:]
 
     def project(self, vectors: Array, basis: Array) -> tuple[Array, Array]:
         """Correlations of all functions with some vectors, and sums of squares of those with others."""
-        if self._sqnorms is not None:
+        if self._moments is not None:
             return self.design.project(self._whiten(vectors), self._whiten(basis))
         found, k = self.correlate(np.hstack([vectors, basis])), vectors.shape[1]
         return found[:, :k], np.einsum("mp,mp->m", found[:, k:], found[:, k:])
@@ -224,28 +219,28 @@ class GaussianProblem:
         """Vectors times the roots of the weights; themselves, which may be large, where these are one."""
         return vectors if self._even else self._root * vectors
 
-    def _learn_moments(self) -> None:
-        if self._sqnorms is None:
+    def _learned(self) -> tuple[Array, Array]:
+        """Squared norms, and inner products with the targets, by a pass over the rows where they are not known."""
+        while self._moments is None:
             self.correlate(np.zeros((len(self._root), 0)))
+        return self._moments
 
     def priced(self, inclusion_cost: float) -> GaussianProblem:
         """The same problem with another cost of a function."""
-        variant = self._variant(self.weights, inclusion_cost, self.n_effective)
-        variant.sample = None if self.sample is None else self.sample.priced(inclusion_cost)
-        return variant
+        sample = None if self.sample is None else self.sample.priced(inclusion_cost)
+        return self._variant(inclusion_cost=inclusion_cost, sample=sample)
 
     def weighted(self, weights: Array, n_observations: float) -> GaussianProblem:
         """The same problem with other row weights, which stand for this many observations."""
-        return self._variant(weights, self.inclusion_cost, n_observations)
+        return self._variant(weights=weights, n_observations=n_observations)
 
     def precise(self, precisions: Array) -> GaussianProblem:
         r"""The same problem with the noise :math:`\sigma^2/\rho_n` in row n.
 
         The evidence is complete where :math:`\prod_n\rho_n=1`, each factor as often as its row is there.
         """
-        variant = self._variant(self.weights * precisions, self.inclusion_cost, self.n_effective)
-        variant.precisions = precisions if self.precisions is None else self.precisions * precisions
-        return variant
+        all_of_them = precisions if self.precisions is None else self.precisions * precisions
+        return self._variant(weights=self.weights * precisions, precisions=all_of_them)
 
     @property
     def counts(self) -> Array:
@@ -263,51 +258,37 @@ class GaussianProblem:
             problem = problem.parent
         if not problem.rowwise or used <= _FEW * len(problem.weights):
             return used / self.n_effective
-        return used / min(self.n_effective, problem._count())
+        return used / min(self.n_effective, problem._different)
 
     def counted_once(self) -> GaussianProblem:
         """The same problem with weights that add up to the number of different rows, where they add up to more."""
-        share = self._count() / self.n_effective
-        return self if share >= 1.0 else self._variant(share * self.weights, self.inclusion_cost, float(self._count()))
+        share = self._different / self.n_effective
+        return self if share >= 1.0 else self.weighted(share * self.weights, float(self._different))
 
-    def _count(self) -> int:
+    @cached_property
+    def _different(self) -> int:
         """Number of rows that differ from each other; those with any weight, where there is too much to compare."""
-        if self._different is None:
-            there = self.weights > 0.0
-            self._different = int(np.sum(there))
-            if self.design.shape[0] * self.n_functions <= _ENTRIES:
-                # Rows that differ anywhere have different sums of their entries by almost any factors.
-                root = np.sqrt(np.where(self.sqnorms > 0.0, self.sqnorms, np.inf))
-                factors = np.random.default_rng(0).standard_normal(self.n_functions) / root
-                sums = self.design.matvec(factors, np.arange(self.n_functions))[there]
-                told_by = np.column_stack([self.targets[there], sums])
-                largest = np.max(np.abs(told_by), axis=0, initial=0.0)
-                told_by /= np.where(largest > 0.0, largest, 1.0)
-                self._different = len(np.unique(np.round(told_by, _DECIMALS), axis=0))
-        return self._different
+        there = self.weights > 0.0
+        if self.design.shape[0] * self.n_functions > _ENTRIES:
+            return int(np.sum(there))
+        # Rows that differ anywhere have different sums of their entries by almost any factors.
+        root = np.sqrt(np.where(self.sqnorms > 0.0, self.sqnorms, np.inf))
+        factors = np.random.default_rng(0).standard_normal(self.n_functions) / root
+        sums = self.design.matvec(factors, np.arange(self.n_functions))[there]
+        told_by = np.column_stack([self.targets[there], sums])
+        largest = np.max(np.abs(told_by), axis=0, initial=0.0)
+        told_by /= np.where(largest > 0.0, largest, 1.0)
+        return len(np.unique(np.round(told_by, _DECIMALS), axis=0))
 
     @property
     def relative_noise(self) -> Array:
         r"""Noise variance of each row as a multiple of :math:`\sigma^2`."""
         return np.ones(len(self.weights)) if self.precisions is None else 1.0 / self.precisions
 
-    def _variant(self, weights: Array, cost: float, n: float) -> GaussianProblem:
-        variant = GaussianProblem(
-            self.design,
-            self.targets,
-            weights,
-            self._candidates,
-            self.bias,
-            self.stand_in,
-            self.centres,
-            cost,
-            n,
-            self.offered,
-            self.landmarks,
-            self.places,
-        )
-        variant.unexplained, variant.rowwise, variant.precisions = self.unexplained, self.rowwise, self.precisions
-        return variant
+    def _variant(self, **changes: Any) -> GaussianProblem:
+        """This problem with some things changed; it stands for as many observations, and is no part of another."""
+        whole: dict[str, Any] = {"sample": None, "parent": None, "members": None, "n_observations": self.n_effective}
+        return replace(self, **whole | changes)
 
     # -- smaller problems with the same answer -------------------------------------------------------------
 
@@ -316,19 +297,16 @@ class GaussianProblem:
         if self.stand_in is None or self.design is self.stand_in or isinstance(self.stand_in, Native):
             return self
         exact = self.design.exact if isinstance(self.design, ScreenedDesign) else self.design
-        variant = self.weighted(self.weights, self.n_effective)
-        variant.design = ScreenedDesign(exact, self.stand_in, self.stand_in.error)
+        variant = self._variant(design=ScreenedDesign(exact, self.stand_in, self.stand_in.error))
         if below is not None:
-            variant._sqnorms, variant._projection = below.sqnorms.copy(), below.projection.copy()
+            variant._moments = below.sqnorms.copy(), below.projection.copy()
         return variant
 
     def held(self) -> GaussianProblem:
         """The same problem with its functions in memory, where they would be evaluated at every pass."""
         if self.stand_in is None or self.design is self.stand_in or isinstance(self.stand_in, Native):
             return self
-        variant = self.weighted(self.weights, self.n_effective)
-        variant.design = DenseDesign(self.design.columns(slice(None)))
-        return variant
+        return self._variant(design=DenseDesign(self.design.columns(slice(None))))
 
     def exact_moments(self, idx: Index, vectors: Array) -> Array:
         """Correlations of some functions with whitened vectors, exactly; their norms and projections become exact."""
@@ -375,12 +353,21 @@ class GaussianProblem:
 
     def _part(self, members: Index, values: Array) -> GaussianProblem:
         bias = np.flatnonzero(members == self.bias)
-        place = int(bias[0]) if len(bias) else None
-        part = GaussianProblem(DenseDesign(values), self.targets, self.weights, self.eligible[members], place)
-        part.parent, part.members, part.inclusion_cost = self, members, self.inclusion_cost
-        part.offered = None if self.offered is None else self.offered[members]
-        part.unexplained, part.n_effective, part.rowwise = self.unexplained, self.n_effective, self.rowwise
-        part._sqnorms, part._projection = self.sqnorms[members], self.projection[members]
+        part = GaussianProblem(
+            DenseDesign(values),
+            self.targets,
+            self.weights,
+            self.eligible[members],
+            int(bias[0]) if len(bias) else None,
+            inclusion_cost=self.inclusion_cost,
+            n_observations=self.n_effective,
+            offered=None if self.offered is None else self.offered[members],
+            rowwise=self.rowwise,
+            parent=self,
+            members=members,
+            unexplained=self.unexplained,
+        )
+        part._moments = self.sqnorms[members], self.projection[members]
         return part
 
     def compressed(self) -> GaussianProblem:
@@ -396,15 +383,20 @@ class GaussianProblem:
         gram, projected = self.stand_in.inner_products(self.weights, self.targets)
         factor = cholesky(gram)
         targets = solve_triangular(factor, projected, trans=1, check_finite=False)
-        small = GaussianProblem(
-            self.stand_in.with_rows(factor), targets, np.ones(len(factor)), self._candidates, self.bias
+        return GaussianProblem(
+            self.stand_in.with_rows(factor),
+            targets,
+            np.ones(len(factor)),
+            self.candidates,
+            self.bias,
+            inclusion_cost=self.inclusion_cost,
+            n_observations=self.n_effective,
+            places=self.places,
+            rowwise=False,
+            # Where the design is the compression itself nothing was lost, and there is nothing to go back to.
+            parent=None if self.design is self.stand_in else self,
+            unexplained=max(0.0, float(np.sum(self.target**2) - np.sum(targets**2))),
         )
-        # Where the design is the compression itself nothing was lost, and there is nothing to go back to.
-        small.parent = None if self.design is self.stand_in else self
-        small.n_effective, small.inclusion_cost, small.places = self.n_effective, self.inclusion_cost, self.places
-        small.rowwise = False
-        small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
-        return small
 
     def lift(self, indices: list[int]) -> list[int]:
         """Numbers of functions in the parent problem."""
@@ -438,6 +430,5 @@ def moment_problem(design: MomentDesign, eligible: NDArray[np.bool_] | None = No
     n_rows = len(root.columns)
     weight = design.N / n_rows
     scale = 1.0 / np.sqrt(weight)
-    problem = GaussianProblem(DenseDesign(scale * root.columns), scale * root.targets, np.full(n_rows, weight), enter)
-    problem.rowwise = False
-    return problem
+    columns, targets = DenseDesign(scale * root.columns), scale * root.targets
+    return GaussianProblem(columns, targets, np.full(n_rows, weight), enter, rowwise=False)

@@ -139,7 +139,7 @@ class _Gaussian:
         return _Gaussian.at(self.rows, self.mean + length * (self.root @ step.mean), self.root @ change)
 
     def newton(self, reduced: float) -> tuple[_Gaussian, _Step, float]:
-        """The same with its root along the axes of the implied precision, Newton's step, and what it promises."""
+        """This Gaussian with its root along the axes of the implied precision, Newton's step, and what it promises."""
         prior = (self.root.T * self.rows.alpha) @ self.root
         ratios, axes = np.linalg.eigh((self.mixed.T * self.rates) @ self.mixed + prior)
         ratios = np.maximum(ratios, len(ratios) * np.finfo(float).eps * ratios[-1])  # below, they are rounding
@@ -184,7 +184,7 @@ def nearest_to_rates(
     for _ in range(_STEPS):
         here, step, promise = here.newton(_FINE if last else _ROUGH)
         last += promise <= _CLOSE * max(1.0, abs(here.height))
-        there = here.step(step, 1.0) if last else _climb(here, step, promise)
+        there = here.step(step, 1.0) if last else _line_search(here, step, promise)
         if there is None:
             break
         here = there
@@ -193,7 +193,7 @@ def nearest_to_rates(
     return Nearest(here.mean, here.root @ here.root.T, last == _LAST)
 
 
-def _climb(here: _Gaussian, step: _Step, promise: float) -> _Gaussian | None:
+def _line_search(here: _Gaussian, step: _Step, promise: float) -> _Gaussian | None:
     """Where the largest of 1, ½, ¼, … of a step that ascends enough (Armijo) leads; None if none does."""
     length = 1.0
     while length > _SHORTEST:

@@ -111,7 +111,7 @@ class Directions:
         return Measured(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
     def screen(self, design: Design, stand_in: CompressedDesign, candidates: NDArray[np.bool_]) -> Measured:
-        """The same from a stand-in, and from the design itself for the candidates that may matter."""
+        """Statistics of all functions from a stand-in, and from the design itself for candidates that may matter."""
         rough = self.measure(stand_in)
         matters = np.any(self._contend(rough, stand_in, candidates).reshape(self.gradient.shape[1], -1), axis=0)
         columns = np.flatnonzero(matters)

@@ -27,9 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.models.compiled import How, Library, MadeOf, Task, library
-from sparsebayes.inference.models.evidence import Array, best_moves, log_evidence
+from sparsebayes.inference.models.evidence import Array, best_moves, gaussian_log_likelihood, log_evidence
 from sparsebayes.inference.models.linalg import BLOCK, inverse_upper, log_det, reflected, solve_cholesky, try_cholesky
-from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
 # Steps of one joint settling at most, and lengths of a step that are tried one after the other.
 STEPS = 60
@@ -142,7 +141,7 @@ def alpha_hessian(covariance: Array, mean: Array, alpha: Array) -> Array:
 
 
 def _scaled_hessian(covariance: Array, mean: Array) -> Array:
-    """The same in the units of the prior."""
+    """Second derivatives of the evidence in all log precisions, of weights in the units of their prior."""
     targets = mean.shape[1]
     hessian = mean @ mean.T
     hessian += (0.5 * targets) * covariance

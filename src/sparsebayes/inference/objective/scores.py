@@ -92,7 +92,7 @@ class Hyperpriors:
         targets, rate = active.problem.n_targets, self.rates(active)
         best = best_alpha(s, q2)
         relevant = np.isfinite(best) & (best > 0.0)
-        best[relevant] = self._climb(best[relevant], s[relevant], q2[relevant], rate[relevant], targets)
+        best[relevant] = self._stationary(best[relevant], s[relevant], q2[relevant], rate[relevant], targets)
 
         def value(x: Array) -> Array:
             inside = np.isfinite(x)
@@ -102,7 +102,7 @@ class Hyperpriors:
         best = np.where(relevant & (value(best) > 0.0), best, np.inf)
         return best, value(best) - value(alpha)
 
-    def _climb(self, alpha: Array, s: Array, q2: Array, rate: Array, targets: int) -> Array:
+    def _stationary(self, alpha: Array, s: Array, q2: Array, rate: Array, targets: int) -> Array:
         r"""Stationary point of :math:`T\ell(\alpha)+\pi(\alpha)` in :math:`x=\log\alpha`, from the flat one.
 
         The slope is :math:`\tfrac T2[s/(\alpha+s) - \alpha q^2/(\alpha+s)^2] + a - b\alpha`.

@@ -104,7 +104,7 @@ class Support:
         return None if self.fit_lost is None else (self.evidence_lost, self.fit_lost)
 
     def take(self, order: NDArray[np.intp]) -> Support:
-        """The same in another order."""
+        """What is said of the functions, in another order."""
         fit = None if self.fit_lost is None else self.fit_lost[order]
         return Support(self.evidence_lost[order], self.signal_to_noise[order], fit)
 

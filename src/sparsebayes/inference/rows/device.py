@@ -108,7 +108,7 @@ class ArrayColumns(ActiveColumns):
         return blocks
 
     def _gram(self, found: Array) -> Array:
-        """The same as one matrix of the host."""
+        """Inner products of all active columns, a matrix of the host, from the blocks of ``_products``."""
         a, at = len(self.indices), sum(len(group) ** 2 for group in self.groups)
         gram = -found[at:].reshape(a, a) if len(found) > at else np.zeros((a, a))
         at = 0

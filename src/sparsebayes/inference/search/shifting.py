@@ -27,7 +27,7 @@ import numpy as np
 from sparsebayes.basis.places import Places
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.search.working import holding, movable
+from sparsebayes.inference.search.working import embed, movable
 from sparsebayes.typing import Index
 
 # Distances at which neighbours are looked for, and the farthest that a function moves at once.
@@ -162,5 +162,5 @@ def _settled(active: Active, numbers: Index, alpha: Array, *, learn_noise: bool)
 
 def _among(problem: Any, moved: Active) -> Active:
     """The same model in the working set of another, which takes its functions in."""
-    problem, indices = holding(problem, moved.problem.lift(moved.indices))
+    problem, indices = embed(problem, moved.problem.lift(moved.indices))
     return moved.like(problem, indices, moved.alpha, mean=moved.mean)

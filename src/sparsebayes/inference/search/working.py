@@ -58,7 +58,7 @@ def working_problem(problem: Problem, *, noise_given: bool) -> Problem:
     return problem.restrict(with_bias(first, problem.bias))
 
 
-def holding(problem: Any, functions: list[int]) -> tuple[Any, list[int]]:
+def embed(problem: Any, functions: list[int]) -> tuple[Any, list[int]]:
     """A working set with these functions of the whole dictionary in it, and their numbers there; of one output only."""
     if problem.members is None:
         return problem, list(functions)

@@ -26,7 +26,7 @@ from scipy.linalg import solve_triangular
 
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.bound import bound_constant, bound_curvature, bound_problem, two_classes
-from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import solve_cholesky, try_cholesky
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
@@ -34,7 +34,6 @@ from sparsebayes.inference.objective.noise import maximise_noise
 from sparsebayes.inference.solvers.needs import Kind
 from sparsebayes.inference.solvers.solver import Info, Solver, State, is_number
 from sparsebayes.inference.status import Status
-from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
 PRECISIONS = ("each", "single")
 UPDATES = ("conjugate", "sequential", "parallel")
@@ -340,7 +339,7 @@ class Backfitting(Solver):
         self.callback = callback
 
     @property
-    def ends(self) -> Status:
+    def status_if_uncertified(self) -> Status:
         """The bound is what converges."""
         return Status.BOUND
 

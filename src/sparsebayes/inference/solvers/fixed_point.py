@@ -23,7 +23,7 @@ from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active, Noisy
 from sparsebayes.inference.objective.noise import NoiseProfile
-from sparsebayes.inference.objective.scores import Hyperpriors, Scores, score
+from sparsebayes.inference.objective.scores import Hyperpriors, score
 from sparsebayes.inference.solvers.sequential import Sequential
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
 
@@ -138,7 +138,7 @@ class FixedPoint(Solver):
     def _sweep(self, state: SweepState, tol: float) -> Info | None:
         size, prior = state.active.size, self.hyperpriors.log_prior(state.active, noise=state.learn_noise)
         before = state.evidence + prior
-        climbed = self._climb(state, before) if size else None
+        climbed = self._as_far_as_it_ascends(state, before) if size else None
         if climbed is None:
             state.sweeping = False
             return None
@@ -150,7 +150,7 @@ class FixedPoint(Solver):
         state.sweeping = after - before > _PATIENCE * tol or narrow.size < size
         return Info("sweep", n_moves=1)
 
-    def _climb(self, state: SweepState, before: float) -> tuple[Active, float] | None:
+    def _as_far_as_it_ascends(self, state: SweepState, before: float) -> tuple[Active, float] | None:
         """The proposal, or as much of it as ascends, with its objective; None where none does."""
         active = state.active
         log_beta = float(np.log(active.beta))
@@ -225,22 +225,12 @@ def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
         return _settle_noise(state, tol, hyperpriors)
     chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
     trial = active.copy()
-    kind = _make(trial, scores, chosen)
+    kind = trial.move(chosen, float(scores.best[chosen]))
     gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
     if kind is None or gain < 0.0:
         state.refused.add(chosen)
         return Info(REFUSED, chosen)
     return _done(state, trial, Info(kind, chosen, 1))
-
-
-def _make(active: Active, scores: Scores, i: int) -> str | None:
-    """Move function i to its best precision; None if it cannot be moved there."""
-    if not scores.in_model[i]:
-        return "add" if active.add(i, float(scores.best[i])) else None
-    j = active.indices.index(i)
-    if np.isfinite(scores.best[i]):
-        return "reestimate" if active.reestimate(j, float(scores.best[i])) else None
-    return "delete" if active.delete(j) else None
 
 
 def _enlarged(active: Active, i: int, alpha: float) -> DualActive:

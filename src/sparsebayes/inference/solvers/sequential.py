@@ -203,7 +203,7 @@ class Sequential(Solver):
         return self._move(state, scores, choice, tol)
 
     def _predicted_step(self, state: State, tol: float) -> Info | None:
-        """The same where gains are only predicted, and scoring the dictionary costs more than settling the model."""
+        """A move where gains are only predicted, and scoring the dictionary costs more than settling the model."""
         active = state.active
         partial = active.problem.parent is not None
         if not state.settled:
@@ -362,13 +362,8 @@ class Sequential(Solver):
         if doubtful and active.measured_gain(i, float(scores.best[i])) <= 0.0:
             state.refused.add(i)  # the gain was rounding
             return Info(REFUSED, i)
-        if not scores.in_model[i]:
-            kind, made = "add", active.add(i, float(scores.best[i]), at_least)
-        elif np.isfinite(scores.best[i]):
-            kind, made = "reestimate", active.reestimate(active.indices.index(i), float(scores.best[i]))
-        else:
-            kind, made = "delete", active.delete(active.indices.index(i))
-        if not made:
+        kind = active.move(i, float(scores.best[i]), at_least)
+        if kind is None:
             state.refused.add(i)
             return Info(REFUSED, i)
         if doubtful:

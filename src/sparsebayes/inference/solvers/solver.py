@@ -136,7 +136,7 @@ class Solver(BaseEstimator, ABC):
         return FLAT
 
     @property
-    def ends(self) -> Status:
+    def status_if_uncertified(self) -> Status:
         """What it means that the search ended by itself where single moves would still raise the evidence."""
         return Status.STALLED
 

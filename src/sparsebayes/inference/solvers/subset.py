@@ -22,14 +22,13 @@ from numbers import Integral
 import numpy as np
 
 from sparsebayes.inference.models.active import ActiveSet
-from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.solvers.needs import Kind, Need
 from sparsebayes.inference.solvers.solver import Info, Solver, State, is_number
 from sparsebayes.inference.status import Status
-from sparsebayes.likelihood.gaussian import gaussian_log_likelihood
 
 RETURNING = ("later", "at once", "never")
 
@@ -209,7 +208,7 @@ class SubsetSelection(Solver):
         self.callback = callback
 
     @property
-    def ends(self) -> Status:
+    def status_if_uncertified(self) -> Status:
         """The search follows a rule of its own."""
         return Status.SUBSET
 
