@@ -21,7 +21,7 @@ from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective.noise import noise_floor
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.restarts import random_model
-from sparsebayes.inference.search.sampled import carried, continued, search_sample
+from sparsebayes.inference.search.sampled import carried, continued, search_sample, wider
 from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend
 from sparsebayes.inference.search.working import holding, widen, working_problem
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
@@ -183,7 +183,7 @@ class _Run:
     def _kick_again(self) -> None:
         """Kick the best model in a working set that has taken in more functions since, as long as that gains."""
         kicks, gained = Plan((), self._plan().kicks), np.inf
-        while self.best.state.active.problem.parent is not None and gained > _WORTHWHILE:
+        while self.best.state.active.problem.members is not None and gained > _WORTHWHILE:
             before = self.best.state.objective
             self._follow(kicks, self.completed + 1)
             self._climb(self.best)
@@ -197,6 +197,7 @@ class _Run:
         begun = GaussianModel.weighing(data, state.active.indices, state.active.alpha, state.active.beta, learn)
         tol = max(COARSE, self.settings.tol)
         if data.problem.sample is not None:
+            batch = wider(batch)
             begun = begun if begun.size else self._from_sample(data, plan, tol, fixed, batch)
             plan = continued(plan)
         best, acquitted = begun, begun.used

@@ -15,13 +15,18 @@ from sparsebayes.basis.places import Places
 from sparsebayes.design import CompressedDesign, DenseDesign, Design, Native, Ranking, ScreenedDesign, rank
 from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.linalg import cholesky
+from sparsebayes.inference.models.linalg import cholesky, inverse_upper, semidefinite_root
 from sparsebayes.threads import on_all_cores
 
 Index = NDArray[np.intp]
 
 # Weights, as a share of the rows, up to which it makes no difference how many rows are copies.
 _FEW = 1e-3
+# What the inner products of a part of the rows are regularised by, as a part of each function's own, so that functions
+# which this part cannot tell apart are not blown up on the others; how many functions and rows are multiplied at once,
+# and how many sums over rows are made side by side: not one for each core, or the result would depend on their number.
+_REGULARISED = 1e-6
+_TILE, _TILE_ROWS, _SUMS = 512, 4096, 4
 # Entries of a dictionary up to which copies of a row are looked for, and decimals to which copies agree.
 _ENTRIES, _DECIMALS = 1 << 25, 9
 
@@ -98,6 +103,7 @@ class GaussianProblem:
         self.unexplained = 0.0
         self.rowwise = True
         self.sample: GaussianProblem | None = None
+        self._triangle: tuple[Array, Array] | None = None
         self.precisions: Array | None = None
         self.n_effective = float(np.sum(weights)) if n_observations is None else n_observations
         self._candidates = eligible
@@ -208,6 +214,7 @@ class GaussianProblem:
         """The same problem with another cost of a function."""
         variant = self._variant(self.weights, inclusion_cost, self.n_effective)
         variant.sample = None if self.sample is None else self.sample.priced(inclusion_cost)
+        variant._triangle = self._triangle
         return variant
 
     def weighted(self, weights: Array, n_observations: float) -> GaussianProblem:
@@ -364,6 +371,56 @@ class GaussianProblem:
         small.rowwise = False
         small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
         return small
+
+    def reduced(self) -> GaussianProblem:
+        """The problem with as many rows as it has functions, and the same inner products, by way of its sample."""
+        if self._triangle is None:
+            self._triangle = self._reduce()
+        rows, targets = self._triangle
+        small = GaussianProblem(DenseDesign(rows), targets, np.ones(len(rows)), self._candidates, self.bias)
+        small.parent, small.sample, small.offered, small.rowwise = self, self.sample, self.offered, False
+        small.n_effective, small.inclusion_cost = self.n_effective, self.inclusion_cost
+        small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
+        return small
+
+    def _reduce(self) -> tuple[Array, Array]:
+        r"""Rows of the functions and of the targets whose inner products are those of all rows.
+
+        With :math:`\mathbf R_1^\top\mathbf R_1` the inner products on the sample, slightly regularised, the columns of
+        :math:`\mathbf P=\mathbf W^{1/2}\boldsymbol\Phi\mathbf R_1^{-1}` are not nearly dependent, so that nothing that
+        matters is lost in :math:`\mathbf P^\top\mathbf P=\mathbf T^\top\mathbf T`, and :math:`(\mathbf T\mathbf R_1,
+        \mathbf T^{-\top}\mathbf P^\top\mathbf W^{1/2}\mathbf t)` stand for all rows.  That takes one pass, half of it
+        products with a triangle and half sums of squares, at the speed of the processor and not of the memory.
+        """
+        if self.sample is None:
+            raise ValueError("the problem has no part of its rows")
+        part = self.sample.columns(np.arange(self.n_functions))
+        gram = (self.n_effective / self.sample.n_effective) * (part.T @ part)
+        gram.flat[:: len(gram) + 1] *= 1.0 + _REGULARISED
+        first = cholesky(gram)
+        inverse, (n, m) = inverse_upper(first), self.design.shape
+        tiles = [slice(start, min(start + _TILE, m)) for start in range(0, m, _TILE)]
+
+        def add_up(run: int) -> tuple[Array, Array]:
+            products, projected = np.zeros((m, m)), np.zeros((m, self.n_targets))
+            stop = n * (run + 1) // _SUMS
+            for start in range(n * run // _SUMS, stop, _TILE_ROWS):
+                rows = slice(start, min(start + _TILE_ROWS, stop))
+                values = self.design.rows(rows)
+                if not self._even:
+                    values *= self._root[rows]
+                made = np.empty_like(values)
+                for tile in tiles:
+                    made[:, tile] = values[:, : tile.stop] @ inverse[: tile.stop, tile]
+                products += made.T @ made
+                projected += made.T @ self.target[rows]
+            return products, projected
+
+        found = on_all_cores(add_up, range(_SUMS))
+        factor, order = semidefinite_root(np.sum([products for products, _ in found], axis=0))
+        projected = np.sum([projected for _, projected in found], axis=0)[order]
+        targets = solve_triangular(factor[:, : len(factor)], projected[: len(factor)], trans=1, check_finite=False)
+        return factor @ first[order], targets
 
     def lift(self, indices: list[int]) -> list[int]:
         """Numbers of functions in the parent problem."""

@@ -49,7 +49,7 @@ def working_problem(
     if not isinstance(problem, GaussianProblem | LaplaceProblem):
         return problem
     if isinstance(problem, GaussianProblem) and problem.sample is not None:  # its candidates were chosen already
-        return problem
+        return problem.reduced()
     if noise_given and problem.design.shape[0] * problem.design.shape[1] <= _LARGE:
         return problem.held() if isinstance(problem, GaussianProblem) else problem
     if problem.stand_in is not None:
