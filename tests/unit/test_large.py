@@ -10,7 +10,9 @@ from sparsebayes.basis.distances import scattered_rows
 from sparsebayes.benchmarks.large import Fit, growth
 from sparsebayes.design import DenseDesign
 from sparsebayes.estimators import dictionary
+from sparsebayes.estimators.progress import Progress
 from sparsebayes.inference import Sequential
+from sparsebayes.inference.models import problem as problems
 from sparsebayes.inference.models.problem import GaussianProblem
 
 LIMIT = 120
@@ -135,6 +137,41 @@ def test_what_is_shown_moves_while_a_part_of_the_rows_is_searched(few, capsys):
     X, y = problem()
     RVR(verbose=2).fit(X, y)
     assert capsys.readouterr().out.count("start -1") > 5
+
+
+def test_the_share_that_is_done_grows_to_the_certificate(few, monkeypatch):
+    shares, stages = [], []
+    monkeypatch.setattr(problems, "_TILE_ROWS", 50)
+    monkeypatch.setattr(Progress, "reached", lambda self, what, share: (stages.append(what), shares.append(share)))
+    X, y = problem()
+    RVR().fit(X, y)
+    assert np.all(np.diff(shares) >= 0.0)
+    assert 0.0 < shares[0] < shares[-1] < 1.0
+    assert list(dict.fromkeys(stages)) == [
+        "a pass over all rows",
+        "the search on a part of the rows",
+        "the search",
+        "the certificate",
+    ]
+    assert stages.count("a pass over all rows") >= 12
+
+
+def test_the_share_that_is_done_is_printed(few, capsys):
+    X, y = problem()
+    RVR(verbose=1).fit(X, y)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "% done" in line]
+    assert len(lines) >= 4
+    assert lines[-1].startswith("the certificate, about 89% done")
+    assert all("s left" in line for line in lines)
+
+
+def test_several_targets_share_what_is_done(few, monkeypatch):
+    shares = []
+    monkeypatch.setattr(Progress, "reached", lambda self, what, share: shares.append(share))
+    X, y = problem(300)
+    RVR().fit(X, np.column_stack([y, -y]))
+    assert np.all(np.diff(shares) >= 0.0)
+    assert min(shares) < 0.1 < 0.9 < max(shares)
 
 
 def test_rows_are_scattered_whatever_their_order():

@@ -91,7 +91,7 @@ class _Judge:
     def __init__(self, problem: GaussianProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> None:
         self.problem, self.rng = problem, rng
         self.folds = Folds(problem) if Folds.possible(problem) else None
-        self.settings = replace(settings, grow=None, observe=None, keeper=None)
+        self.settings = replace(settings, grow=None, observe=None, reached=None, keeper=None)
         self.solver = copy.copy(solver)
         self.solver.callback = None
         self.careful: Active | None = None

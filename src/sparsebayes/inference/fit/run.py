@@ -35,6 +35,11 @@ _HARDLY = 0.1
 _WORTHWHILE = 1.0
 # Models up to this size cost little to find again by single moves.
 _SMALL_MODEL = 25
+# Shares of a search that are behind when the pass over all rows, the search on a part of them, the places on all rows,
+# the climb among nearly dependent functions and the certificate begin: means over 40,000 rows of protein, 50,000 of
+# diamonds and 60,000 of kegg, in processor seconds, halved where both of two cores compute.  Where there is no such
+# pass, all but the certificate is places.
+_STAGES = (0.07, 0.42, 0.54, 0.67, 0.89)
 # Share of the rows that functions may use up before a lower noise is looked at twice, and how much more of it than a
 # model that was looked at.
 _UNSUSPICIOUS = 0.1
@@ -118,6 +123,7 @@ class _Run:
         if status is Status.CONVERGED:
             status = self._search()
         self.searching = False
+        self._telling("the certificate", _STAGES[-1], 1.0)(0.0)
         certificate = self._certify(status)
         state = self.best.state
         status = _judge(state, status, certificate, self.solver.ends)
@@ -127,7 +133,8 @@ class _Run:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
         warm, fixed = self.settings.warm, self.settings.noise_variance
         partial = self.solver.working_sets and not self.settings.whole and (warm is None or warm.partial)
-        small = working_problem(problem, noise_given=fixed is not None) if partial else problem
+        tell = self._telling("a pass over all rows", *_STAGES[:2])
+        small = working_problem(problem, noise_given=fixed is not None, tell=tell) if partial else problem
         if warm is not None and partial and not isinstance(small, LaplaceProblem):
             small, indices = holding(small, warm.indices)
             warm = replace(warm, indices=indices)
@@ -169,6 +176,11 @@ class _Run:
             return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
         return Status.CONVERGED
 
+    def _telling(self, what: str, begin: float, end: float) -> Callable[[float], None]:
+        """Tells whoever waits which share of a stage, from one share of the whole search to another, is behind."""
+        reached = self.settings.reached
+        return lambda done: None if reached is None else reached(what, begin + (end - begin) * done)
+
     def _in_batches(self) -> bool:
         """Whether the search begins with the loop in batches, from several places."""
         active = self.best.state.active
@@ -201,6 +213,8 @@ class _Run:
             begun = begun if begun.size else self._from_sample(data, plan, tol, fixed, batch)
             plan = continued(plan)
         best, acquitted = begun, begun.used
+        first_stage = _STAGES[2:4] if data.problem.sample is not None else (0.0, _STAGES[-1])
+        tell = self._telling("the search", *first_stage)
         while (policy := plan.policy((number := self.completed + 1) - offset, self.leader - offset)) is not None:
             first = self.completed < 0
             policy = Begun(best) if first and best.size else policy
@@ -213,6 +227,8 @@ class _Run:
                 acquitted = self._acquit(model) if first else max(acquitted, model.used)
                 self.leader = number if gain > _WORTHWHILE else self.leader
             self._complete(number)
+            if state.active.problem.members is None:  # else more functions come, and nobody knows how many
+                tell(plan.share(number + 1 - offset, self.leader - offset))
         if best is not begun:
             final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
             self.best = self._exact(replace(self.best, model=final))
@@ -233,7 +249,10 @@ class _Run:
 
         part = Gram(data.problem.sample)
         try:
-            found = carried(search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=show), data, tol)
+            tell = self._telling("the search on a part of the rows", *_STAGES[1:3])
+            tell(0.0)
+            found = search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=show, tell=tell)
+            found = carried(found, data, tol)
         except _Stopped:
             if latest is not None:
                 self.best = self._exact(replace(self.best, model=carried(latest, data, tol)))

@@ -7,6 +7,8 @@ likelihood gave the weights, or what the functions are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
@@ -372,10 +374,13 @@ class GaussianProblem:
         small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
         return small
 
-    def reduced(self) -> GaussianProblem:
-        """The problem with as many rows as it has functions, and the same inner products, by way of its sample."""
+    def reduced(self, tell: Callable[[float], None] | None = None) -> GaussianProblem:
+        """The problem with as many rows as it has functions, and the same inner products, by way of its sample.
+
+        That takes a pass over all rows, on which ``tell`` is called with the share of them that is done.
+        """
         if self._triangle is None:
-            self._triangle = self._reduce()
+            self._triangle = self._reduce(tell or (lambda done: None))
         rows, targets = self._triangle
         small = GaussianProblem(DenseDesign(rows), targets, np.ones(len(rows)), self._candidates, self.bias)
         small.parent, small.sample, small.offered, small.rowwise = self, self.sample, self.offered, False
@@ -383,7 +388,7 @@ class GaussianProblem:
         small.unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
         return small
 
-    def _reduce(self) -> tuple[Array, Array]:
+    def _reduce(self, tell: Callable[[float], None]) -> tuple[Array, Array]:
         r"""Rows of the functions and of the targets whose inner products are those of all rows.
 
         With :math:`\mathbf R_1^\top\mathbf R_1` the inner products on the sample, slightly regularised, the columns of
@@ -399,6 +404,7 @@ class GaussianProblem:
         gram.flat[:: len(gram) + 1] *= 1.0 + _REGULARISED
         first = cholesky(gram)
         inverse, (n, m) = inverse_upper(first), self.design.shape
+        done = np.zeros(_SUMS)
         tiles = [slice(start, min(start + _TILE, m)) for start in range(0, m, _TILE)]
 
         def add_up(run: int) -> tuple[Array, Array]:
@@ -414,6 +420,8 @@ class GaussianProblem:
                     made[:, tile] = values[:, : tile.stop] @ inverse[: tile.stop, tile]
                 products += made.T @ made
                 projected += made.T @ self.target[rows]
+                done[run] += rows.stop - rows.start
+                tell(float(done.sum()) / n)
             return products, projected
 
         found = on_all_cores(add_up, range(_SUMS))

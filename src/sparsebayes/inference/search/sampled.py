@@ -9,6 +9,7 @@ number.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -39,7 +40,14 @@ def continued(plan: Plan) -> Plan:
 
 
 def search_sample(
-    data: Gram, plan: Plan, tol: float, *, fixed: float | None, batch: int, accepted: Accepted | None = None
+    data: Gram,
+    plan: Plan,
+    tol: float,
+    *,
+    fixed: float | None,
+    batch: int,
+    accepted: Accepted | None = None,
+    tell: Callable[[float], None] = lambda done: None,
 ) -> GaussianModel:
     """The best model of a part of the rows, each kick of it made once: the search goes on elsewhere.
 
@@ -51,6 +59,8 @@ def search_sample(
         Where to begin.
     tol, fixed, batch, accepted
         As in :func:`~sparsebayes.inference.search.starts.ascend`.
+    tell : callable, optional
+        Called with the share of the places that is behind.
     """
     plan = replace(plan, rounds=1)
     best, leader, number = ascend(plan.starts[0], data, None, tol, fixed=fixed, batch=batch, accepted=accepted), 0, 1
@@ -59,6 +69,7 @@ def search_sample(
         if model.objective > best.objective + _HARDLY and model.used <= max(_UNSUSPICIOUS, best.used):
             best, leader = model, number
         number += 1
+        tell(plan.share(number, leader))
     return best
 
 

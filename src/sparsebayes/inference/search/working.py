@@ -6,6 +6,7 @@ working set, which then takes in the best of the functions left out, until there
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,16 +41,17 @@ _SCORED = 1 << 16
 
 
 def working_problem(
-    problem: GaussianProblem | LaplaceProblem, *, noise_given: bool
+    problem: GaussianProblem | LaplaceProblem, *, noise_given: bool, tell: Callable[[float], None] | None = None
 ) -> GaussianProblem | LaplaceProblem:
     """The problem to search in: the given one where it is small, else a working set of it.
 
-    A compression is exact enough for a noise that is learned through it, not for any that is given.
+    A compression is exact enough for a noise that is learned through it, not for any that is given.  ``tell`` is called
+    on the way through all rows, with the share of them that is done.
     """
     if not isinstance(problem, GaussianProblem | LaplaceProblem):
         return problem
     if isinstance(problem, GaussianProblem) and problem.sample is not None:  # its candidates were chosen already
-        return problem.reduced()
+        return problem.reduced(tell)
     if noise_given and problem.design.shape[0] * problem.design.shape[1] <= _LARGE:
         return problem.held() if isinstance(problem, GaussianProblem) else problem
     if problem.stand_in is not None:
