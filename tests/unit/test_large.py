@@ -8,8 +8,12 @@ from sparsebayes import RVR, SparseBayesRegressor
 from sparsebayes.basis import RBF
 from sparsebayes.basis.distances import scattered_rows
 from sparsebayes.benchmarks.large import Fit, growth
+from sparsebayes.design import DenseDesign
 from sparsebayes.estimators import dictionary
+from sparsebayes.estimators.progress import Progress
 from sparsebayes.inference import Sequential
+from sparsebayes.inference.models import problem as problems
+from sparsebayes.inference.models.problem import GaussianProblem
 
 LIMIT = 120
 
@@ -56,6 +60,28 @@ def test_the_certificate_is_that_of_the_candidates_on_all_rows(few):
     # The search on all rows from many places may end elsewhere, and hardly higher.
     assert model.log_marginal_likelihood_ > given.log_marginal_likelihood_ - 0.01 * abs(given.log_marginal_likelihood_)
     assert_allclose(model.certificate_.log_evidence, model.log_marginal_likelihood_)
+
+
+@pytest.mark.parametrize("width", [0.3, 3.0, 30.0], ids=["apart", "alike", "nearly dependent"])
+def test_few_rows_have_the_inner_products_of_all(width):
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((500, 2)), rng.uniform(0.5, 2.0, 500)
+    targets = rng.standard_normal((500, 2))
+    values = np.column_stack([RBF(width).bind(X[:60]).evaluate(X), np.ones(500)])
+    every = np.ones(61, dtype=bool)
+    whole = GaussianProblem(DenseDesign(values), targets, weights, every)
+    whole.sample = GaussianProblem(DenseDesign(values[:60]), targets[:60], weights[:60], every)
+    small = whole.on_fewer_rows()
+    assert small.design.shape[0] <= 61
+    assert small.mean_square == pytest.approx(whole.mean_square)
+    scale = np.sqrt(whole.sqnorms)
+    assert_allclose(small.sqnorms, whole.sqnorms, rtol=1e-12)
+    assert_allclose(small.projection / scale[:, None], whole.projection / scale[:, None], atol=1e-11 * scale.max())
+    # What those before it leave of a function: from inner products a part of 1e-3 of its norm is rounding here.
+    left, expected = (np.abs(np.diagonal(np.linalg.qr(p.columns(np.arange(61)), mode="r"))) for p in (small, whole))
+    shows = expected[: len(left)] > 1e-5 * scale[: len(left)]
+    assert_allclose(left[shows], expected[: len(left)][shows], rtol=1e-3)
+    assert np.all(expected[len(left) :] < 1e-5 * scale[len(left) :])
 
 
 def test_the_order_of_the_rows_does_not_matter(few):
@@ -111,6 +137,41 @@ def test_what_is_shown_moves_while_a_part_of_the_rows_is_searched(few, capsys):
     X, y = problem()
     RVR(verbose=2).fit(X, y)
     assert capsys.readouterr().out.count("start -1") > 5
+
+
+def test_the_share_that_is_done_grows_to_the_certificate(few, monkeypatch):
+    shares, stages = [], []
+    monkeypatch.setattr(problems, "_TILE_ROWS", 50)
+    monkeypatch.setattr(Progress, "reached", lambda self, what, share: (stages.append(what), shares.append(share)))
+    X, y = problem()
+    RVR().fit(X, y)
+    assert np.all(np.diff(shares) >= 0.0)
+    assert 0.0 < shares[0] < shares[-1] < 1.0
+    assert list(dict.fromkeys(stages)) == [
+        "a pass over all rows",
+        "the search on a part of the rows",
+        "the search",
+        "the certificate",
+    ]
+    assert stages.count("a pass over all rows") >= 12
+
+
+def test_the_share_that_is_done_is_printed(few, capsys):
+    X, y = problem()
+    RVR(verbose=1).fit(X, y)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "% done" in line]
+    assert len(lines) >= 4
+    assert lines[-1].startswith("the certificate, about 89% done")
+    assert all("s left" in line for line in lines)
+
+
+def test_several_targets_share_what_is_done(few, monkeypatch):
+    shares = []
+    monkeypatch.setattr(Progress, "reached", lambda self, what, share: shares.append(share))
+    X, y = problem(300)
+    RVR().fit(X, np.column_stack([y, -y]))
+    assert np.all(np.diff(shares) >= 0.0)
+    assert min(shares) < 0.1 < 0.9 < max(shares)
 
 
 def test_rows_are_scattered_whatever_their_order():

@@ -295,6 +295,18 @@ def test_long_work_is_logged_where_there_is_no_terminal(caplog, monkeypatch):
     assert "4 functions" in caplog.text
 
 
+def test_what_is_left_is_estimated_from_the_share_that_is_done(caplog, monkeypatch):
+    monkeypatch.setattr(progress, "_PATIENCE", 0.01)
+    with caplog.at_level(logging.INFO, "sparsebayes"), Progress() as shown:
+        shown.observe(record())
+        shown.reached("the search", 0.25)
+        deadline = time.monotonic() + 10
+        while not caplog.records and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert "the search, about 25% done" in caplog.text
+    assert "s left" in caplog.text
+
+
 def test_nothing_is_shown_on_request(caplog, monkeypatch):
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
     with caplog.at_level(logging.INFO, "sparsebayes"), Progress(-1) as shown:

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -305,15 +306,9 @@ class TestInterrupts:
         np.testing.assert_array_equal(again.test, study.test)
 
     def test_the_command_line_writes_the_model_and_exits_130(self, monkeypatch):
-        from contextlib import contextmanager
-
         from sparsebayes.cli import work
 
-        @contextmanager
-        def watched(quiet):
-            yield self.observer(3)
-
-        monkeypatch.setattr(work, "progress", watched)
+        monkeypatch.setattr(work, "learn", partial(learn, observe=self.observer(3)))
         data = self.data()
         write("data.csv", list(data), [column.tolist() for column in data.values()])
         before = signal.signal(signal.SIGINT, signal.default_int_handler)

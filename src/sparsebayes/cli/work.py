@@ -12,7 +12,6 @@ import typer
 
 from sparsebayes.atomic import check_target, write_atomically
 from sparsebayes.cli.exits import INTERRUPTED, NOT_CONVERGED
-from sparsebayes.cli.progress import progress
 from sparsebayes.cli.summary import describe, print_json, quality, show, show_verdict, std_scale, tell
 from sparsebayes.estimators.summary import converged
 from sparsebayes.export.columns import CYCLES, Category, Date
@@ -64,11 +63,10 @@ def fit_table(
     _check_outputs([data], [model, *([] if page is None else [page])])
     table = read_table(data)
     interrupted = False
-    with progress(quiet=as_json) as observe:
-        try:
-            study = learn(table, target, options, observe)
-        except Interrupted as stopped:
-            study, interrupted = stopped.study, True
+    try:
+        study = learn(table, target, options)
+    except Interrupted as stopped:
+        study, interrupted = stopped.study, True
     case = make_case(study, model, baseline=baseline)
     if cv and not interrupted:
         case.facts.update(_in_folds(study, options, cv))

@@ -56,6 +56,10 @@ class DenseDesign(Design):
         taken = self._Phi.take(idx, axis=1) if self._by_rows else self._Phi.T.take(idx, axis=0).T
         return taken.astype(np.float64, copy=False)
 
+    def rows(self, part: slice) -> Floats:
+        """Return Φ[part], a new array of all columns on a run of rows."""
+        return self._Phi[part].astype(np.float64)
+
     def correlate(self, V: ArrayLike) -> Floats:
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
         if self._Phi.dtype == np.float64:

@@ -70,6 +70,10 @@ class LazyDesign(Design):
         side_by_side(fill, len(self._X))
         return result
 
+    def rows(self, part: slice) -> Floats:
+        """Return Φ[part], a new array of all columns on a run of rows."""
+        return self._functions.evaluate(self._X[part])
+
     def correlate(self, V: ArrayLike) -> Floats:
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
         V = np.asarray(V, dtype=np.float64)

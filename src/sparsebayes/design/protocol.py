@@ -34,6 +34,10 @@ class Design(ABC):
     def columns(self, idx: Any) -> Floats:
         """Return Φ[:, idx], a new (N, k) array."""
 
+    def rows(self, part: slice) -> Floats:
+        """Return Φ[part], a new array of all columns on a run of rows."""
+        return self.columns(slice(None))[part]
+
     def matvec(self, w: ArrayLike, idx: Any) -> Floats:
         """Return Φ[:, idx] w for weights (k,) or (k, T)."""
         return self.columns(idx) @ np.asarray(w, dtype=np.float64)
@@ -166,6 +170,10 @@ class HStack(Design):
         for part, where, place in routes:
             result[:, where] = part.columns(place)
         return result
+
+    def rows(self, part: slice) -> Floats:
+        """Return Φ[part], a new array of all columns on a run of rows."""
+        return np.hstack([each.rows(part) for each in self.parts])
 
     def matvec(self, w: ArrayLike, idx: Any) -> Floats:
         """Return Φ[:, idx] w for weights (k,) or (k, T)."""

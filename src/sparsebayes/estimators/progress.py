@@ -6,7 +6,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
@@ -17,6 +17,8 @@ _LOG = logging.getLogger("sparsebayes")
 # Seconds after which somebody may wonder, and between two looks from then on.
 _PATIENCE = 2.0
 _EVERY = 0.25
+# Share of the search after which it is said again how much of it is behind, where that is printed.
+_TENTH = 0.1
 # A log is read afterwards: its records come ever more rarely.
 _FIRST_LOG, _LOG_GROWTH = 2.0, 1.5
 
@@ -37,6 +39,8 @@ class Progress(AbstractContextManager["Progress"]):
         self.verbose = verbose
         self.note = "preparing the functions"
         self._count = 0
+        self._stage, self._share, self._shown = "", 0.0, 0.0
+        self._begun = time.monotonic()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -56,12 +60,32 @@ class Progress(AbstractContextManager["Progress"]):
     def observe(self, record: Record) -> None:
         """Take note of a record of the search."""
         self._count += 1
-        self.note = f"start {record.start}, record {self._count}: {record.n_active} functions, {record.objective:.4f}"
+        where = "a part of the rows" if record.start < 0 else f"start {record.start}"
+        self.note = f"{where}, record {self._count}: {record.n_active} functions, {record.objective:.4f}"
         if self.verbose > 1 or (self.verbose == 1 and self._count % 50 == 0):
             print(
                 f"start {record.start}  {record.move:<10}  functions {record.n_active:4d}  "
                 f"objective {record.objective:.4f}"
             )
+
+    def reached(self, what: str, share: float) -> None:
+        """Take note of what is done next, and of about what share of the search is behind it."""
+        self._stage, self._share = what, share
+        if self.verbose > 0 and (share >= self._shown + _TENTH or share < self._shown):
+            self._shown = share
+            print(self._estimate())
+
+    def part(self, number: int, of: int) -> Callable[[str, float], None]:
+        """Takes note of the same for one of several searches that follow one another."""
+        return lambda what, share: self.reached(what, (number + share) / of)
+
+    def _estimate(self) -> str:
+        """What is done, and about how much of all is behind and ahead."""
+        elapsed = time.monotonic() - self._begun
+        if not self._share:
+            return f"{elapsed:.0f} s"
+        left = elapsed * (1.0 / self._share - 1.0)
+        return f"{self._stage}, about {self._share:.0%} done, {elapsed:.0f} s, about {left:.0f} s left"
 
     def conclude(self, certificates: Certificate | list[Certificate], kept: Sized) -> None:
         """Print which start is kept: the last record is that of the last start, which need not be the best."""
@@ -81,15 +105,14 @@ class Progress(AbstractContextManager["Progress"]):
     def _on_terminal(self) -> None:
         from rich.console import Console
 
-        begun = time.monotonic() - _PATIENCE
         with Console(stderr=True, highlight=False).status(self.note) as line:
             while not self._ended.wait(_EVERY):
-                line.update(f"{self.note} ({time.monotonic() - begun:.0f} s)")
+                line.update(f"{self.note} ({self._estimate()})")
 
     def _in_log(self) -> None:
-        begun, pause = time.monotonic() - _PATIENCE, _FIRST_LOG
+        pause = _FIRST_LOG
         while True:
-            _LOG.info("%s (%.0f s)", self.note, time.monotonic() - begun)
+            _LOG.info("%s (%s)", self.note, self._estimate())
             if self._ended.wait(pause):
                 return
             pause *= _LOG_GROWTH

@@ -141,7 +141,10 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
     if targets.noise == VARIES:
         solved = [_solve_varying(task, dictionary, group, k) for k, group in enumerate(problems)]
     else:
-        solved = [_solve(task, dictionary, eligible, one, task.warm(k), robust, k) for k, one in enumerate(problems)]
+        solved = [
+            _solve(task, dictionary, eligible, one, task.warm(k), robust, k, task.progress.part(k, len(problems)))
+            for k, one in enumerate(problems)
+        ]
     task.leave([one.result for one in solved])
     task.close([one.result.status for one in solved])
     warn_unconverged([one.result.status for one in solved])
@@ -288,6 +291,7 @@ def _solve(
     warm: Warm | None,
     robust: type[OutlierMixture] | type[StudentT] | None,
     number: int,
+    reached: Callable[[str, float], None] | None = None,
 ) -> Solved:
     """Run the solver on one problem; the dictionary comes back with the functions generated on the way."""
     generate, t = task.solver.candidates, group.t
@@ -307,6 +311,7 @@ def _solve(
     settings = task.settings(number, noise_variance=group.noise, grow=grow if growing else None, warm=warm)
     problem = _pose(task, dictionary, eligible, t)
     if robust is None:
+        settings = settings if growing else replace(settings, reached=reached)
         result = run_guarded(problem, task.solver, settings, task.generator())
         return Solved(current, result, group.scale)
     found = run_robust(problem, robust, task.solver, settings, task.generator())

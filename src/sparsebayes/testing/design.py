@@ -103,6 +103,15 @@ class DesignConformance(ABC):
                 w = rng.standard_normal((columns.shape[1], *shape))
                 self._agree(design.matvec(w, idx), columns @ w)
 
+    def test_rows(self) -> None:
+        """``rows(part)`` is Φ[part]; what comes back may be overwritten."""
+        Phi, design = self._pair()
+        part = slice(1, Phi.shape[0] - 1)
+        found = design.rows(part)
+        self._agree(found, Phi[part])
+        found[...] = 0.0
+        self._agree(design.rows(part), Phi[part])
+
     def test_correlate(self) -> None:
         """``correlate(V)`` is Φᵀ V, for a vector and for matrices."""
         Phi, design = self._pair()

@@ -86,7 +86,7 @@ class _Judge:
         self.problem, self.rng = problem, rng
         self.folds = Folds(problem) if Folds.possible(problem) else None
         # A model that is suspect is no place to begin the conservative search from.
-        self.settings = replace(settings, grow=None, observe=None, keeper=None, warm=None)
+        self.settings = replace(settings, grow=None, observe=None, reached=None, keeper=None, warm=None)
         self.solver = copy.copy(solver)
         self.solver.callback = None
         self.conservative: Noisy | None = None

@@ -16,7 +16,7 @@ from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.search.climb import climb
-from sparsebayes.inference.search.sampled import carried, continued, search_sample
+from sparsebayes.inference.search.sampled import carried, continued, search_sample, wider
 from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend, random_model
 from sparsebayes.inference.search.working import Problem, empty_model, widen, working_problem
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
@@ -30,6 +30,11 @@ _HARDLY = 0.1
 _WORTHWHILE = 1.0
 # Models up to this size cost little to find again by single moves.
 _SMALL_MODEL = 25
+# Shares of a search that are behind when the pass over all rows, the search on a part of them, the places on all rows,
+# the climb among nearly dependent functions and the certificate begin: means over 40,000 rows of protein, 50,000 of
+# diamonds and 60,000 of kegg, in processor seconds, halved where both of two cores compute.  Where there is no such
+# pass, all but the certificate is places.
+_STAGES = (0.07, 0.42, 0.54, 0.67, 0.89)
 # Share of the rows that functions may use up before a lower noise is looked at twice, and how much more of it than a
 # model that was looked at.
 _UNSUSPICIOUS = 0.1
@@ -120,6 +125,7 @@ class _Run:
         if status is Status.CONVERGED:
             status = self._search()
         self.searching = False
+        self._telling("the certificate", _STAGES[-1], 1.0)(0.0)
         certificate = self._certify(status)
         state = self.best.state
         status = _judge(state, status, certificate, self.solver.status_if_uncertified)
@@ -129,7 +135,8 @@ class _Run:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
         warm, fixed = self.settings.warm, self.settings.noise_variance
         partial = self.solver.working_sets and not self.settings.whole and warm is None
-        small = working_problem(problem, noise_given=fixed is not None) if partial else problem
+        tell = self._telling("a pass over all rows", *_STAGES[:2])
+        small = working_problem(problem, noise_given=fixed is not None, tell=tell) if partial else problem
         scale = small.mean_square
         if scale == 0.0:
             return empty_model(small, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
@@ -166,6 +173,11 @@ class _Run:
             return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
         return Status.CONVERGED
 
+    def _telling(self, what: str, begin: float, end: float) -> Callable[[float], None]:
+        """Tells whoever waits which share of a stage, from one share of the whole search to another, is behind."""
+        reached = self.settings.reached
+        return lambda done: None if reached is None else reached(what, begin + (end - begin) * done)
+
     def _in_batches(self) -> bool:
         """Whether the search begins with the loop in batches, from several places."""
         active = self.best.state.active
@@ -180,7 +192,7 @@ class _Run:
     def _kick_again(self) -> None:
         """Kick the best model in a working set that has taken in more functions since, as long as that gains."""
         kicks, gained = Plan((), self._plan().kicks), np.inf
-        while self.best.state.active.problem.parent is not None and gained > _WORTHWHILE:
+        while self.best.state.active.problem.members is not None and gained > _WORTHWHILE:
             before = self.best.state.objective
             self._follow(kicks, self.completed + 1)
             self._make_moves(self.best)
@@ -194,9 +206,12 @@ class _Run:
         begun = GaussianModel.weighing(data, state.active.indices, state.active.alpha, state.active.beta, learn)
         tol = max(COARSE, self.settings.tol)
         if data.problem.sample is not None:
+            batch = wider(batch)
             begun = begun if begun.size else self._from_sample(data, plan, tol, fixed, batch)
             plan = continued(plan)
         best, acquitted = begun, begun.used
+        first_stage = _STAGES[2:4] if data.problem.sample is not None else (0.0, _STAGES[-1])
+        tell = self._telling("the search", *first_stage)
         while (policy := plan.policy((number := self.completed + 1) - offset, self.leader - offset)) is not None:
             first = self.completed < 0
             policy = Begun(best) if first and best.size else policy
@@ -209,6 +224,8 @@ class _Run:
                 acquitted = self._acquit(model) if first else max(acquitted, model.used)
                 self.leader = number if gain > _WORTHWHILE else self.leader
             self._complete(number)
+            if state.active.problem.members is None:  # else more functions come, and nobody knows how many
+                tell(plan.share(number + 1 - offset, self.leader - offset))
         if best is not begun:
             final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
             self.best = self._exact(replace(self.best, model=final))
@@ -229,7 +246,10 @@ class _Run:
 
         part = Gram(data.problem.sample)
         try:
-            found = carried(search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=show), data, tol)
+            tell = self._telling("the search on a part of the rows", *_STAGES[1:3])
+            tell(0.0)
+            found = search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=show, tell=tell)
+            found = carried(found, data, tol)
         except _Stopped:
             if latest is not None:
                 self.best = self._exact(replace(self.best, model=carried(latest, data, tol)))

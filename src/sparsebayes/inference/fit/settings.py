@@ -32,6 +32,8 @@ class Settings:
         ``grow(kept, rng)`` gives the problem with generated functions added to its dictionary.
     observe : callable, optional
         Called with every record.
+    reached : callable, optional
+        Called with what is done next, and with about what share of the search is behind it.
     keeper : Keeper, optional
         Where the state is kept now and then, and where the search goes on from.
     warm : Warm, optional
@@ -54,6 +56,7 @@ class Settings:
     noise_variance: float | None = None
     grow: Callable[[list[int], np.random.Generator], GaussianProblem] | None = None
     observe: Callable[[Record], None] | None = None
+    reached: Callable[[str, float], None] | None = None
     keeper: Keeper | None = None
     warm: Warm | None = None
     restarts: int = 0

@@ -115,35 +115,26 @@ class Gram:
         return self._rows.ravel().take(self._slot[functions, None] * self._rows.shape[1] + functions)
 
     def between(self, functions: Index) -> Array:
-        """Inner products of functions with one another, most of which may never be asked for again, (k, k).
-
-        Where there are far more rows than functions a pass over all of them costs hardly more for many functions than
-        for a few: then their rows of G are computed at once, and those that enter are known already.
-        """
-        if self.problem.sample is not None:
-            return self.among(functions)
+        """Inner products of functions with one another, most of which may never be asked for again, (k, k)."""
         columns = self.columns(functions)
         return columns.T @ columns
 
     def coordinates(self, functions: Index) -> tuple[Array, Array]:
         """Coordinates of all functions and of the targets, (k, M) and (k, T), in an orthonormal basis.
 
-        The basis spans these functions and all that were asked for before; it is made by Gram and Schmidt, twice over.
+        The basis spans these functions and all that were asked for before; it is made by Gram and Schmidt, twice over,
+        a block of functions at a time.
         """
         fresh = functions[~self._spanned[functions]]
         if len(fresh):
-            columns, known = self.columns(fresh).T, self._basis.shape[1]
-            held, size = np.empty((columns.shape[1], known + len(fresh)), order="F"), known
-            held[:, :known] = self._basis
-            for column in columns:
-                before = held[:, :size]
-                for _ in range(2):
-                    column = column - before @ (before.T @ column)
-                norm = float(np.linalg.norm(column))
-                if norm > _SPANNED:
-                    held[:, size] = column / norm
-                    size += 1
-            basis = held[:, :size]
+            known = self._basis.shape[1]
+            basis = np.empty((len(self._basis), known + len(fresh)), order="F")
+            basis[:, :known], size = self._basis, known
+            for start in range(0, len(fresh), BLOCK):
+                new = _orthonormal(self.columns(fresh[start : start + BLOCK]), basis[:, :size])
+                basis[:, size : size + new.shape[1]] = new
+                size += new.shape[1]
+            basis = basis[:, :size]
             rows = self.problem.correlate(basis[:, known:]).T / self.norms
             self._basis, self._coordinates = basis, np.vstack([self._coordinates, rows])
             self._targets, self._spanned[fresh] = basis.T @ self.problem.target, True
@@ -342,6 +333,29 @@ def _evidence(data: Gram, alpha: Array, beta: float, diagonal: Array, mean: Arra
         + data.n_targets * (0.5 * float(np.log(alpha).sum()) - float(np.log(diagonal).sum()))
     )
     return float(log_evidence), fit
+
+
+def _orthonormal(columns: Array, basis: Array) -> Array:
+    """An orthonormal basis of what columns of unit norm have outside the span of another one.
+
+    Twice is enough (Kahan and Parlett) of both together: what is left of a column after its neighbours may be so small
+    that the first pass has left some of ``basis`` in it.
+    """
+    least = _SPANNED
+    for _ in range(2):
+        columns = columns - basis @ (basis.T @ columns)
+        apart = np.empty_like(columns, order="F")
+        size = 0
+        for column in columns.T:
+            before = apart[:, :size]
+            for _ in range(2):
+                column = column - before @ (before.T @ column)
+            norm = float(np.linalg.norm(column))
+            if norm > least:
+                apart[:, size] = column / norm
+                size += 1
+        columns, least = apart[:, :size], 0.0
+    return columns
 
 
 def _rotated(rotation: Sequence[Array], values: Array) -> Array:

@@ -9,8 +9,8 @@ from scipy.linalg import get_lapack_funcs
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.threads import on_all_cores
 
-_INVERT_TRIANGLE, _CHOLESKY, _SOLVE, _PIVOTED_QR, _REFLECT, _ROTATE = get_lapack_funcs(
-    ("trtri", "potrf", "potrs", "geqp3", "tpqrt", "tpmqrt"), (np.zeros(1),)
+_INVERT_TRIANGLE, _CHOLESKY, _PIVOTED_CHOLESKY, _SOLVE, _PIVOTED_QR, _REFLECT, _ROTATE = get_lapack_funcs(
+    ("trtri", "potrf", "pstrf", "potrs", "geqp3", "tpqrt", "tpmqrt"), (np.zeros(1),)
 )
 # Columns that LAPACK reflects at once.
 BLOCK = 32
@@ -83,6 +83,15 @@ def cholesky(matrix: Array) -> Array:
         if factor is not None:
             return factor * scale
     raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+
+
+def semidefinite_root(matrix: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Upper Cholesky factor, (rank, n), of a positive semi-definite matrix in the order of its pivots, and that order.
+
+    Rows that would be nothing but rounding are left out.
+    """
+    factor, pivots, rank, _ = _PIVOTED_CHOLESKY(matrix)
+    return np.triu(factor)[:rank], np.asarray(pivots - 1, dtype=np.intp)
 
 
 def solve_cholesky(factor: Array, right: Array) -> Array:

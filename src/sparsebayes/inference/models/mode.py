@@ -119,7 +119,7 @@ class LaplaceProblem:
         values = self._fetch(self, slice(None)), self._fetch(self.parent, fresh)
         return self.parent._part(np.concatenate([self.members, fresh]), *values)
 
-    def reduced(self, *, noise_given: bool) -> LaplaceProblem | None:
+    def reduced(self, tell: Callable[[float], None], *, noise_given: bool) -> LaplaceProblem | None:
         """What to search in where that is known without any scores; None where it is not."""
         if self.stand_in is not None:
             return self.restrict(with_bias(self.stand_in.landmarks, self.bias))

@@ -7,6 +7,7 @@ likelihood gave the weights, or what the functions are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -29,7 +30,7 @@ from sparsebayes.design import (
 )
 from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.linalg import cholesky
+from sparsebayes.inference.models.linalg import cholesky, inverse_upper, semidefinite_root
 from sparsebayes.threads import on_all_cores
 
 Index = NDArray[np.intp]
@@ -41,6 +42,11 @@ FLOOR = 1e-10
 LARGE = 1 << 21
 # Weights, as a share of the rows, up to which it makes no difference how many rows are copies.
 _FEW = 1e-3
+# What the inner products of a part of the rows are regularised by, as a part of each function's own, so that functions
+# which this part cannot tell apart are not blown up on the others; how many functions and rows are multiplied at once,
+# and how many sums over rows are made side by side: not one for each core, or the result would depend on their number.
+_REGULARISED = 1e-6
+_TILE, _TILE_ROWS, _SUMS = 512, 4096, 4
 # Entries of a dictionary up to which copies of a row are looked for, and decimals to which copies agree.
 _ENTRIES, _DECIMALS = 1 << 25, 9
 
@@ -108,6 +114,7 @@ class GaussianProblem:
     members: Index | None = None
     unexplained: float = 0.0
     _moments: tuple[Array, Array] | None = field(default=None, init=False, repr=False)
+    _triangle: tuple[Array, Array] | None = field(default=None, init=False, repr=False)
 
     # All functions are scored exactly (see ``LaplaceProblem``).
     watched: ClassVar[Index | None] = None
@@ -228,7 +235,9 @@ class GaussianProblem:
     def priced(self, inclusion_cost: float) -> GaussianProblem:
         """The same problem with another cost of a function."""
         sample = None if self.sample is None else self.sample.priced(inclusion_cost)
-        return self._variant(inclusion_cost=inclusion_cost, sample=sample)
+        variant = self._variant(inclusion_cost=inclusion_cost, sample=sample)
+        variant._triangle = self._triangle
+        return variant
 
     def weighted(self, weights: Array, n_observations: float) -> GaussianProblem:
         """The same problem with other row weights, which stand for this many observations."""
@@ -322,13 +331,14 @@ class GaussianProblem:
         self.projection[idx] = np.concatenate([projection for _, projection, _ in found])
         return np.concatenate([products for products, _, _ in found])
 
-    def reduced(self, *, noise_given: bool) -> GaussianProblem | None:
+    def reduced(self, tell: Callable[[float], None], *, noise_given: bool) -> GaussianProblem | None:
         """What to search in where that is known without any scores; None where it is not.
 
-        A compression is exact enough for a noise that is learned through it, not for any that is given.
+        A compression is exact enough for a noise that is learned through it, not for any that is given.  ``tell`` is
+        called on the way through all rows, with the share of them that is done.
         """
         if self.sample is not None:  # its candidates were chosen already
-            return self
+            return self.on_fewer_rows(tell)
         if noise_given and self.design.shape[0] * self.n_functions <= LARGE:
             return self.held()
         small = self if self.stand_in is None else self.compressed()
@@ -397,6 +407,71 @@ class GaussianProblem:
             parent=None if self.design is self.stand_in else self,
             unexplained=max(0.0, float(np.sum(self.target**2) - np.sum(targets**2))),
         )
+
+    def on_fewer_rows(self, tell: Callable[[float], None] = lambda done: None) -> GaussianProblem:
+        """The problem with as many rows as it has functions, and the same inner products, by way of its sample.
+
+        That takes a pass over all rows, on which ``tell`` is called with the share of them that is done.
+        """
+        if self._triangle is None:
+            self._triangle = self._reduce(tell)
+        rows, targets = self._triangle
+        return GaussianProblem(
+            DenseDesign(rows),
+            targets,
+            np.ones(len(rows)),
+            self.candidates,
+            self.bias,
+            inclusion_cost=self.inclusion_cost,
+            n_observations=self.n_effective,
+            offered=self.offered,
+            rowwise=False,
+            sample=self.sample,
+            parent=self,
+            unexplained=max(0.0, float(np.sum(self.target**2) - np.sum(targets**2))),
+        )
+
+    def _reduce(self, tell: Callable[[float], None]) -> tuple[Array, Array]:
+        r"""Rows of the functions and of the targets whose inner products are those of all rows.
+
+        With :math:`\mathbf R_1^\top\mathbf R_1` the inner products on the sample, slightly regularised, the columns of
+        :math:`\mathbf P=\mathbf W^{1/2}\boldsymbol\Phi\mathbf R_1^{-1}` are not nearly dependent, so that nothing that
+        matters is lost in :math:`\mathbf P^\top\mathbf P=\mathbf T^\top\mathbf T`, and :math:`(\mathbf T\mathbf R_1,
+        \mathbf T^{-\top}\mathbf P^\top\mathbf W^{1/2}\mathbf t)` stand for all rows.  That takes one pass, half of it
+        products with a triangle and half sums of squares, at the speed of the processor and not of the memory.
+        """
+        if self.sample is None:
+            raise ValueError("the problem has no part of its rows")
+        part = self.sample.columns(np.arange(self.n_functions))
+        gram = (self.n_effective / self.sample.n_effective) * (part.T @ part)
+        gram.flat[:: len(gram) + 1] *= 1.0 + _REGULARISED
+        first = cholesky(gram)
+        inverse, (n, m) = inverse_upper(first), self.design.shape
+        done = np.zeros(_SUMS)
+        tiles = [slice(start, min(start + _TILE, m)) for start in range(0, m, _TILE)]
+
+        def add_up(run: int) -> tuple[Array, Array]:
+            products, projected = np.zeros((m, m)), np.zeros((m, self.n_targets))
+            stop = n * (run + 1) // _SUMS
+            for start in range(n * run // _SUMS, stop, _TILE_ROWS):
+                rows = slice(start, min(start + _TILE_ROWS, stop))
+                values = self.design.rows(rows)
+                if not self._even:
+                    values *= self._root[rows]
+                made = np.empty_like(values)
+                for tile in tiles:
+                    made[:, tile] = values[:, : tile.stop] @ inverse[: tile.stop, tile]
+                products += made.T @ made
+                projected += made.T @ self.target[rows]
+                done[run] += rows.stop - rows.start
+                tell(float(done.sum()) / n)
+            return products, projected
+
+        found = on_all_cores(add_up, range(_SUMS))
+        factor, order = semidefinite_root(np.sum([products for products, _ in found], axis=0))
+        projected = np.sum([projected for _, projected in found], axis=0)[order]
+        targets = solve_triangular(factor[:, : len(factor)], projected[: len(factor)], trans=1, check_finite=False)
+        return factor @ first[order], targets
 
     def lift(self, indices: list[int]) -> list[int]:
         """Numbers of functions in the parent problem."""

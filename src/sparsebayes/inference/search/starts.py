@@ -175,6 +175,11 @@ class Plan:
         enough = min(number - 1 - leader, kick) >= len(self.kicks) or kick >= self.rounds * len(self.kicks)
         return None if enough else self.kicks[kick % len(self.kicks)]
 
+    def share(self, number: int, leader: int) -> float:
+        """About what share of the places is behind the start of this number: a kick that gains adds to them."""
+        further = len(self.kicks) - min(number - 1 - leader, len(self.kicks)) if np.isinf(self.rounds) else 0
+        return number / max(len(self.starts) + len(self.kicks), number + further, 1)
+
 
 def ascend(
     policy: Policy,

@@ -6,6 +6,7 @@ working set, which then takes in the best of the functions left out, until there
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,14 @@ def empty_model(problem: Problem, beta: float = 1.0) -> Active:
     return LaplaceActive(problem) if isinstance(problem, LaplaceProblem) else ActiveSet(problem, beta)
 
 
-def working_problem(problem: Problem, *, noise_given: bool) -> Problem:
-    """The problem to search in: the given one where it is small, else a working set of it."""
-    reduced = problem.reduced(noise_given=noise_given)
+def working_problem(
+    problem: Problem, *, noise_given: bool, tell: Callable[[float], None] = lambda done: None
+) -> Problem:
+    """The problem to search in: the given one where it is small, else a working set of it.
+
+    ``tell`` is called on the way through all rows, with the share of them that is done.
+    """
+    reduced = problem.reduced(tell, noise_given=noise_given)
     if reduced is not None:
         return reduced
     rows, functions = problem.design.shape
