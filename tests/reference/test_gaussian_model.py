@@ -13,8 +13,6 @@ from sparsebayes.design import DenseDesign, LazyDesign, compress_kernel
 from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram, Posterior, Products
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.search.climb import climb
-from sparsebayes.inference.search.starts import Full, Held, Kick, Schedule, ascend
 
 
 def draw(seed, n=30, m=20, targets=1, weighted=False):
@@ -110,26 +108,6 @@ def test_settled_is_a_maximum_in_all_precisions_and_the_noise(targets, weighted,
     for factor in (0.95, 1.05):
         there = dense(columns, t, weights, model.alpha, factor * model.beta)[0]
         assert there < level if learn else model.beta == 1.0
-
-
-@pytest.mark.parametrize("policy", [Schedule(), Held(0.01), Full()])
-@pytest.mark.parametrize("seed", range(4))
-def test_a_climb_never_falls_and_ends_where_nothing_can_be_added(policy, seed):
-    Phi, t, weights = draw(seed, 40, 60)
-    levels = []
-    model = ascend(policy, Gram(posed(Phi, t, weights)), None, accepted=lambda a, b: levels.append((a, b)))
-    assert all(after.objective >= before.objective for before, after in levels)
-    final = climb(model, 1e-3)
-    level = dense(Phi[:, final.indices], t, weights, final.alpha, final.beta)[0]
-    for m in np.setdiff1d(np.arange(60), final.indices):
-        columns, norm = Phi[:, [*final.indices, m]], Phi[:, m] @ Phi[:, m]
-        gains = [
-            dense(columns, t, weights, np.append(final.alpha, a), final.beta)[0] - level
-            for a in norm * final.beta * np.geomspace(1e-4, 1e2, 25)
-        ]
-        assert max(gains) < 1e-2
-    kicked = ascend(Kick(4.0), final.data, final)
-    assert kicked.learn_noise
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,69 +1,39 @@
-"""Every likelihood: gradient, curvature and its change against finite differences."""
+"""Every likelihood passes the conformance suite; rows that saturate stay finite."""
 
 import numpy as np
 import pytest
 
 from sparsebayes.likelihood import Bernoulli, Categorical, Poisson, SquaredErrors
+from sparsebayes.testing.likelihood import LikelihoodConformance
 
 N = 7
 RNG = np.random.default_rng(0)
 WEIGHTS = RNG.uniform(0.5, 3.0, N)
-LIKELIHOODS = {
-    "bernoulli": Bernoulli(RNG.integers(0, 2, N).astype(float), WEIGHTS),
-    "poisson": Poisson(RNG.integers(0, 9, N).astype(float), WEIGHTS, 0.7),
-    "squares": SquaredErrors(RNG.standard_normal(N) ** 2, WEIGHTS, 0.3),
-    "categorical": Categorical(np.eye(4)[RNG.integers(0, 4, N)], WEIGHTS),
-}
 
 
-def numeric(f, y, h=1e-6):
-    """Central differences of a function of the outputs, one (row, output) at a time."""
-    columns = []
-    for index in np.ndindex(*y.shape):
-        up, down = y.copy(), y.copy()
-        up[index] += h
-        down[index] -= h
-        columns.append((f(up) - f(down)) / (2 * h))
-    return np.array(columns)
+class TestBernoulli(LikelihoodConformance):
+    def make(self, weights):
+        return Bernoulli(np.random.default_rng(0).integers(0, 2, len(weights)).astype(float), weights)
 
 
-@pytest.fixture(params=sorted(LIKELIHOODS))
-def case(request):
-    likelihood = LIKELIHOODS[request.param]
-    return likelihood, np.random.default_rng(1).standard_normal(likelihood.shape)
+class TestPoisson(LikelihoodConformance):
+    def make(self, weights):
+        return Poisson(np.random.default_rng(0).integers(0, 9, len(weights)).astype(float), weights, 0.7)
 
 
-def test_gradient(case):
-    likelihood, y = case
-    found = numeric(likelihood.log_likelihood, y).reshape(y.shape)
-    np.testing.assert_allclose(likelihood.gradient(y), found, rtol=1e-6, atol=1e-7)
+class TestSquaredErrors(LikelihoodConformance):
+    def make(self, weights):
+        return SquaredErrors(np.random.default_rng(0).standard_normal(len(weights)) ** 2, weights, 0.3)
 
 
-def test_curvature(case):
-    likelihood, y = case
-    n, k = y.shape
-    hessian = -numeric(lambda v: likelihood.gradient(v).ravel(), y).reshape(n, k, n, k)
-    for row in range(n):
-        np.testing.assert_allclose(likelihood.curvature(y).blocks()[row], hessian[row, :, row, :], rtol=1e-6, atol=1e-7)
-        hessian[row, :, row, :] = 0.0
-    np.testing.assert_allclose(hessian, 0.0, atol=1e-7)
+class TestCategorical(LikelihoodConformance):
+    def make(self, weights):
+        return Categorical(np.eye(4)[np.random.default_rng(0).integers(0, 4, len(weights))], weights)
 
 
-def test_curvature_change(case):
-    likelihood, y = case
-    n, k = y.shape
-    half = np.random.default_rng(2).standard_normal((n, k, k))
-    spread = half @ half.transpose(0, 2, 1)
-    found = numeric(lambda v: np.einsum("nkl,nkl->", likelihood.curvature(v).blocks(), spread), y).reshape(n, k)
-    shared = likelihood.curvature(y).shared
-    along = None if shared is None else np.einsum("nkl,nl->nk", spread, shared)
-    variance = np.einsum("nkk->nk", spread)
-    np.testing.assert_allclose(likelihood.curvature_change(y, variance, along), found, rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("name", ["bernoulli", "categorical"])
-def test_saturated_rows_stay_finite(name):
-    likelihood = LIKELIHOODS[name]
+@pytest.mark.parametrize("suite", [TestBernoulli, TestCategorical])
+def test_saturated_rows_stay_finite(suite):
+    likelihood = suite().make(WEIGHTS)
     y = 800.0 * np.where(np.arange(N) % 2, 1.0, -1.0)[:, None] * np.ones(likelihood.shape)
     y[:, 0] *= -1.0
     assert np.isfinite(likelihood.log_likelihood(y))

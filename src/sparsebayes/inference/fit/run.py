@@ -405,7 +405,7 @@ class _Run:
     # -- the loop ------------------------------------------------------------------------------------------
 
     def _make_moves(self, start: _Start) -> None:
-        """Step until no move gains ``tol``."""
+        """Step until no move gains ``tol``, which is the stopping rule (T&F step 11)."""
         state = start.state
         rounds = self.solver.rounds if self.settings.grow is not None else 0
         while True:

@@ -195,7 +195,7 @@ class ActiveSet(Noisy):
         return self._Q  # pyright: ignore[reportReturnType]
 
     def _score(self) -> None:
-        """S and Q exactly from the factors (T&F eqs 24, 25); where C is not held, two numbers come back for each."""
+        """S and Q (T&F eqs 22, 24, 25) exactly from the factors; where C is not held, two numbers come for each."""
         beta, problem = self.beta, self.problem
         if not self.indices:
             self._S, self._Q = beta * problem.sqnorms, beta * problem.projection

@@ -78,9 +78,9 @@ def log_evidence(
 
 
 def contribution(alpha: Array, s: Array, q2: Array) -> Array:
-    r"""Evidence :math:`\ell(\alpha)` that a function brings over leaving it out (T&F eq. 18).
+    r"""Evidence :math:`\ell(\alpha)` that a function brings over leaving it out (T&F eq. 18, which follows from 15-17).
 
-    ``alpha = inf`` gives zero.
+    ``s`` and ``q2`` are its sparsity and squared quality with itself left out (eq. 19); ``alpha = inf`` gives zero.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         value = 0.5 * (q2 / (alpha + s) - np.log1p(s / alpha))
@@ -97,7 +97,8 @@ def best_alpha(s: Array, q2: Array) -> Array:
 def best_moves(alpha: Array, s: Array, q2: Array, n_targets: int, cost: float = 0.0) -> tuple[Array, Array]:
     """Best precisions, and what each alone would gain from the present ones, a function in the model costing ``cost``.
 
-    A function that brings less than it costs is best left out.
+    The gains of additions, re-estimations and deletions (T&F eqs 27, 32, 37) are all differences of eq. 18.  A function
+    that brings less than it costs is best left out.
     """
     # Nothing becomes of a function that is out and has no reason to enter, which are nearly all of a large dictionary.
     moving = np.flatnonzero((q2 > s) | np.isfinite(alpha))

@@ -381,7 +381,10 @@ class GaussianModel:
 
     @classmethod
     def of(cls, data: Gram, functions: Index, alpha: Array, beta: float, learn_noise: bool) -> GaussianModel | None:
-        """The model of these functions (precisions are of functions of unit norm)."""
+        """The model of these functions, with precisions of functions of *unit norm*; None where rounding would decide.
+
+        :meth:`weighing` takes precisions in the units of the functions as they are.
+        """
         posterior = Posterior.of(Products.of(data, functions), alpha, beta)
         return None if posterior is None else cls(posterior, learn_noise)
 

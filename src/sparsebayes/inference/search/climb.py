@@ -1,10 +1,11 @@
 """The one loop: score all functions, add a few that hardly overlap, settle them together, keep it if it paid.
 
 This is the sequential algorithm of Tipping & Faul 2003, section 4, in batches.  Every pass scores all functions that
-are left out (steps 4-5: ``model.scores``, eqs 20-25), adds the best of them (step 6), and re-estimates all precisions
-and the noise together, so that functions without relevance leave on the way (steps 7-9: ``model.joined``).  The new
-model stands if the objective rose; else the batch is halved, and a single function that does not pay is refused until
-the model has changed.  With ``batch=1`` it is the paper's single addition.
+are left out (steps 4-5: ``model.scores``, eqs 18-25), adds the best of them (step 7), and re-estimates all precisions
+and the noise together, so that functions without relevance leave on the way (steps 6, 8 and 9: ``model.joined``).  The
+new model stands if the objective rose; else the batch is halved, and a single function that does not pay is refused
+until the model has changed.  It ends where no addition gains ``tol`` (step 11).  With ``batch=1`` it is the paper's
+single addition.
 
 The loop knows nothing of likelihoods, storages or kernels: it knows a ``Model``.
 """

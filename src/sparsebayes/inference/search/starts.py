@@ -12,8 +12,10 @@ explain the rest away as noise.  So the loop is climbed from several places, eac
 * ``Kick``: from the best model so far with the noise held several times lower, then released.  Functions that single
   moves would never let in enter, those that they replace leave, and the next kick begins from there.
 
-The best objective is kept.  A held start ends when it holds twice as many functions as the best model: more cost much
-and gain nothing.  Everything is decided by counts and evidences, never by clocks, so that a fit is reproducible.
+Which of them are made, and in which order, is a :class:`Plan`: a new policy is a class here and a word in
+``Plan.named``.  The best objective is kept.  A held start ends when it holds twice as many functions as the best model:
+more cost much and gain nothing.  Everything is decided by counts and evidences, never by clocks, so that a fit is
+reproducible.
 """
 
 from __future__ import annotations
