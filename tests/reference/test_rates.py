@@ -329,3 +329,9 @@ def test_a_summary_of_counts_has_no_noise(fits):
     text = str(fits[0][0].summary())
     assert "noise" not in text
     assert "log evidence" in text
+
+
+def test_far_out_nothing_is_known_better_than_nearer():
+    posterior = PoissonPosterior(np.array([0]), np.array([0.0]), np.eye(1), 0.5)
+    near, far = (posterior.standard_deviation(np.array([[x]])) for x in (1e90, 1e120))
+    assert far >= near > 1e3
