@@ -29,10 +29,11 @@ _POOL = 4
 _STALE = 0.1
 _ROOM = 3.0
 # Beyond this many centres those with the largest remainders are neighbours of one another, of which few can be pivots.
-# They are taken from so many, evenly spaced, of all centres whose remainder is above the tolerance instead: three
-# rounds in the place of a hundred, for a rank that is a tenth larger.
+# They are taken from so many of all centres whose remainder is above the tolerance instead, as if drawn at random but
+# whatever the order of the centres: three rounds in the place of a hundred, for a rank that is a tenth larger.
 _MANY = 8000
 _SPREAD = 512
+_FREQUENCY = 12.9898
 # Rows whose products are made at once, so that what is made on the way is small.
 _WEIGHTED_ROWS = 8192
 _TRIANGLE_ROWS = 1024
@@ -257,6 +258,7 @@ class _Factors:
         # While all diagonals are equal, begin with the outermost centres: a choice that no order of the rows affects.
         scaled = functions.scaled_centres
         self._outermost = np.square(scaled - scaled.mean(axis=0)).sum(axis=1)
+        self._lots = lots(np, scaled) if spread_out(m) else self._outermost
 
     @property
     def rank(self) -> int:
@@ -267,7 +269,7 @@ class _Factors:
         """Choose a block of pivots among the centres with large remainders; False where there is no room."""
         m = len(self.remainder)
         if spread_out(m):
-            pool = evenly(np.flatnonzero(self.remainder > self.tolerance))
+            pool = drawn(np, np.flatnonzero(self.remainder > self.tolerance), self._lots)
         else:
             pool = _largest(self.remainder if self.rank else self._outermost, pool_size(m))
         done = self.coordinates[pool, : self.rank]
@@ -321,9 +323,22 @@ def pool_size(functions: int) -> int:
     return min(_POOL * _BLOCK, functions)
 
 
-def evenly(centres: Any) -> Any:
-    """Centres of a list, evenly spaced, from which a block of pivots is chosen."""
-    return centres[:: -(-centres.shape[0] // _SPREAD)]
+def lots(xp: Any, centres: Any) -> Any:
+    """A number from 0 to 1 for every centre, (M,), that follows from its inputs and nothing else.
+
+    The digits of a sine behind its fourth: entry by entry, so that no order of the centres affects them.
+    """
+    total = centres[:, 0] * _FREQUENCY
+    for j in range(1, centres.shape[1]):
+        total = total + centres[:, j] * (_FREQUENCY * (j + 1.0) ** 0.5)
+    found = xp.sin(total) * 1e4
+    return found - xp.floor(found)
+
+
+def drawn(xp: Any, centres: Any, lots: Any) -> Any:
+    """Centres of a list, those with the lowest lots, from which a block of pivots is chosen."""
+    order = xp.argsort(xp.take(lots, centres, axis=0), stable=True)
+    return xp.take(centres, order[: min(_SPREAD, order.shape[0])], axis=0)
 
 
 def choose_pivots(schur: Floats, functions: int, largest: float, tolerance: float) -> tuple[Index, Floats]:
