@@ -8,7 +8,7 @@ from sparsebayes import RVR, SparseBayesRegressor
 from sparsebayes.basis import RBF
 from sparsebayes.basis.distances import scattered_rows
 from sparsebayes.benchmarks.large import Fit, growth
-from sparsebayes.design import DenseDesign
+from sparsebayes.design import DenseDesign, compress_kernel
 from sparsebayes.estimators import dictionary
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.inference import Sequential
@@ -189,3 +189,10 @@ def test_growth_is_the_slope_of_the_logarithms():
     fits = [Fit("t", n, 1, n**1.2 / 1e3, 0.0, 0.0, 0.0, 1, "CONVERGED", 0) for n in (1000, 3000, 9000)]
     assert growth(fits)["t"] == pytest.approx(1.2)
     assert growth(fits[:1]) == {}
+
+
+def test_pivots_follow_from_the_centres_and_not_from_their_order():
+    X = np.random.default_rng(0).uniform(-10.0, 10.0, (9000, 2))
+    order = np.random.default_rng(1).permutation(len(X))
+    one, other = (compress_kernel(RBF(4.0).bind(rows), rows, 1e-5, 1500) for rows in (X, X[order]))
+    assert_array_equal(order[other.landmarks], one.landmarks)

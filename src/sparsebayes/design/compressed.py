@@ -29,10 +29,11 @@ _POOL = 4
 _STALE = 0.1
 _ROOM = 3.0
 # Beyond this many centres those with the largest remainders are neighbours of one another, of which few can be pivots.
-# They are taken from so many, evenly spaced, of all centres whose remainder is above the tolerance instead: three
-# rounds in the place of a hundred, for a rank that is a tenth larger.
+# They are taken from so many of all centres whose remainder is above the tolerance instead, as if drawn at random but
+# whatever the order of the centres: three rounds in the place of a hundred, for a rank that is a tenth larger.
 _MANY = 8000
 _SPREAD = 512
+_FREQUENCY = 12.9898
 # Rows whose products are made at once, so that what is made on the way is small.
 _WEIGHTED_ROWS = 8192
 _TRIANGLE_ROWS = 1024
@@ -225,7 +226,7 @@ def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max
     while float(np.max(factors.remainder)) > tolerance:
         if not factors.grow() or factors.hopeless():
             return None
-    right = factors.coordinates[:, : factors.rank]
+    right = factors.coordinates
     if np.array_equal(functions.rows, np.arange(len(X))):
         return CompressedDesign(right, right, factors.chosen, (factors.remainder, factors.remainder))
     values = functions.evaluate(X, factors.chosen)
@@ -240,8 +241,6 @@ class _Factors:
 
     Attributes
     ----------
-    coordinates : (M, >= rank) ndarray
-        L, in its first columns.
     chosen : (rank,) integer array
         The pivots, in order.
     remainder : (M,) ndarray
@@ -251,12 +250,18 @@ class _Factors:
     def __init__(self, functions: KernelFunctions, tolerance: float, max_rank: int) -> None:
         self.functions, self.tolerance, self.max_rank = functions, tolerance, max_rank
         m = len(functions)
-        self.coordinates = np.zeros((m, min(max_rank, 8 * _BLOCK)), order="F")
+        self._held = np.zeros((0, m))
         self.remainder = np.ones(m)
         self.chosen = np.zeros(0, dtype=np.intp)
         # While all diagonals are equal, begin with the outermost centres: a choice that no order of the rows affects.
         scaled = functions.scaled_centres
         self._outermost = np.square(scaled - scaled.mean(axis=0)).sum(axis=1)
+        self._lots = lots(np, scaled) if spread_out(m) else self._outermost
+
+    @property
+    def coordinates(self) -> Floats:
+        """L, (M, rank) with its columns one behind the other in memory."""
+        return self._held.T
 
     @property
     def rank(self) -> int:
@@ -267,10 +272,10 @@ class _Factors:
         """Choose a block of pivots among the centres with large remainders; False where there is no room."""
         m = len(self.remainder)
         if spread_out(m):
-            pool = evenly(np.flatnonzero(self.remainder > self.tolerance))
+            pool = drawn(np, np.flatnonzero(self.remainder > self.tolerance), self._lots)
         else:
             pool = _largest(self.remainder if self.rank else self._outermost, pool_size(m))
-        done = self.coordinates[pool, : self.rank]
+        done = self.coordinates[pool]
         schur = self.functions.evaluate(self.functions.centres[pool], pool) - done @ done.T
         picked, triangle = choose_pivots(schur, m, float(np.max(self.remainder)), self.tolerance)
         if len(picked) == 0 or self.rank + len(picked) > self.max_rank:
@@ -279,7 +284,8 @@ class _Factors:
         return True
 
     def _append(self, picked: Index, triangle: Floats) -> None:
-        self._reserve(self.rank + len(picked))
+        # Lengthened where it lies: nothing is copied, and there is never a second array of this size.
+        self._held.resize((self.rank + len(picked), len(self.remainder)), refcheck=False)
         done, centres = self.coordinates[:, : self.rank], self.functions.centres
         at_pivots, inverse = done[picked].T, _INVERT_TRIANGLE(triangle, lower=1)[0].T
 
@@ -295,13 +301,6 @@ class _Factors:
         side_by_side(project, len(centres))
         self.remainder[picked] = 0.0
         self.chosen = np.concatenate([self.chosen, picked])
-
-    def _reserve(self, rank: int) -> None:
-        if rank > self.coordinates.shape[1]:
-            enough = max(rank, min(self.max_rank, 2 * self.coordinates.shape[1]))
-            grown = np.zeros((len(self.remainder), enough), order="F")
-            grown[:, : self.rank] = self.coordinates[:, : self.rank]
-            self.coordinates = grown
 
     def hopeless(self) -> bool:
         """Whether the remainder falls far too slowly."""
@@ -321,9 +320,22 @@ def pool_size(functions: int) -> int:
     return min(_POOL * _BLOCK, functions)
 
 
-def evenly(centres: Any) -> Any:
-    """Centres of a list, evenly spaced, from which a block of pivots is chosen."""
-    return centres[:: -(-centres.shape[0] // _SPREAD)]
+def lots(xp: Any, centres: Any) -> Any:
+    """A number from 0 to 1 for every centre, (M,), that follows from its inputs and nothing else.
+
+    The digits of a sine behind its fourth: entry by entry, so that no order of the centres affects them.
+    """
+    total = centres[:, 0] * _FREQUENCY
+    for j in range(1, centres.shape[1]):
+        total = total + centres[:, j] * (_FREQUENCY * (j + 1.0) ** 0.5)
+    found = xp.sin(total) * 1e4
+    return found - xp.floor(found)
+
+
+def drawn(xp: Any, centres: Any, lots: Any) -> Any:
+    """Centres of a list, those with the lowest lots, from which a block of pivots is chosen."""
+    order = xp.argsort(xp.take(lots, centres, axis=0), stable=True)
+    return xp.take(centres, order[: min(_SPREAD, order.shape[0])], axis=0)
 
 
 def choose_pivots(schur: Floats, functions: int, largest: float, tolerance: float) -> tuple[Index, Floats]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sparsebayes.basis.arrays import ArrayFunctions, Place
 from sparsebayes.basis.base import Floats, Index, positions
 
-from .compressed import CompressedDesign, choose_pivots, evenly, hopeless, pool_size, spread_out
+from .compressed import CompressedDesign, choose_pivots, drawn, hopeless, lots, pool_size, spread_out
 from .device import Native, joined
 
 
@@ -226,6 +226,7 @@ class _Factors:
         self.chosen = np.zeros(0, dtype=np.intp)
         self.remainder = place.xp.ones(len(functions), dtype=place.xp.float64, device=place.device)
         self.largest = 1.0
+        self._lots: Any = None
 
     def grow(self) -> bool:
         """Choose a block of pivots and make their coordinates; False where there is no room."""
@@ -249,9 +250,11 @@ class _Factors:
     def _pool(self) -> Any:
         """Numbers of the centres that pivots are chosen from, by the rule of the host."""
         xp, m = self.functions.place.xp, len(self.functions)
-        if spread_out(m):
-            return evenly(xp.nonzero(self.remainder > self.tolerance)[0])
         centres = self.functions.scaled
+        if spread_out(m):
+            if self._lots is None:
+                self._lots = lots(xp, centres)
+            return drawn(xp, xp.nonzero(self.remainder > self.tolerance)[0], self._lots)
         key = self.remainder if self.blocks else xp.sum((centres - xp.mean(centres, axis=0)) ** 2, axis=1)
         return xp.argsort(-key, stable=True)[: pool_size(m)]
 
