@@ -112,6 +112,21 @@ def _parquet(n: int, folder: Path) -> dict[str, Any]:
     return _linear(n, lambda model: model.fit(ParquetChunks(folder / "rows.parquet", target="y")))
 
 
+def _stream(n: int, folder: Path) -> dict[str, Any]:
+    """A file read in blocks, each of which is forgotten once ``partial_fit`` has seen it."""
+    with (folder / "rows").open("wb") as file:
+        for X, y in _blocks(n):
+            np.column_stack([X, y]).tofile(file)
+
+    def fit(model: Any) -> Any:
+        with (folder / "rows").open("rb") as file:
+            while len(rows := np.fromfile(file, count=_BLOCK * (_COLUMNS + 1)).reshape(-1, _COLUMNS + 1)):
+                model.partial_fit(rows[:, :-1], rows[:, -1])
+        return model
+
+    return _linear(n, fit)
+
+
 def _linear(n: int, fit: Callable[[Any], Any]) -> dict[str, Any]:
     from sparsebayes import SparseBayesRegressor
 
@@ -120,7 +135,7 @@ def _linear(n: int, fit: Callable[[Any], Any]) -> dict[str, Any]:
     seconds, peak = time.perf_counter() - began, peak_memory()
     X, y = next(_blocks(_BLOCK))
     error = float(np.sqrt(np.mean((np.asarray(model.predict(X)) - y) ** 2)))
-    return _told(model, seconds, peak) | {"error": error}
+    return _told(model, seconds, peak) | {"error": error, "predicted": np.asarray(model.predict(X[:1000])).tolist()}
 
 
 def _told(model: Any, seconds: float, peak: int) -> dict[str, Any]:
@@ -138,6 +153,7 @@ _KINDS: dict[str, Callable[[int, Path], dict[str, Any]]] = {
     "columns": _columns,
     "memmap": _memmap,
     "parquet": _parquet,
+    "stream": _stream,
 }
 
 if __name__ == "__main__":

@@ -204,6 +204,20 @@ def on_disk(plan: Plan) -> list[Row]:
     return rows
 
 
+def streaming(plan: Plan) -> list[Row]:
+    """A file of many rows by ``partial_fit``, block by block, beside the fit of all rows in memory."""
+    n = 100_000 if plan.quick else 10_000_000
+    found, reference = _child("stream", n), _child("columns", n)
+    outcome = Outcome("sparsebayes", [found["seconds"]], found["error"], found["vectors"], found["status"])
+    apart = float(np.max(np.abs(np.subtract(found["predicted"], reference["predicted"]))))
+    checks = [
+        Check("peak memory over the interpreter's, GB", (found["peak"] - found["own"]) / _GIGABYTE, 0.1),
+        Check("same support as in memory", float(found["support"] == reference["support"]), 1.0, at_least=True),
+        Check("apart from the fit of the whole", apart, 1e-6),
+    ]
+    return [Row(f"{n} x 10 by partial_fit", [outcome], checks)]
+
+
 ROWS: dict[str, Callable[[Plan], list[Row]]] = {
     "import": importing,
     "predict": predicting,
@@ -212,6 +226,7 @@ ROWS: dict[str, Callable[[Plan], list[Row]]] = {
     "compression": compression,
     "linear": sparse_linear,
     "disk": on_disk,
+    "stream": streaming,
     "tuned": against_cross_validation,
     "rivals": other_rivals,
     "growth": growth,
