@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,14 +40,6 @@ class Partition:
     first: int = 0
 
 
-class Passes(Protocol):
-    """The partitions, and what can be asked of them."""
-
-    def sum(self, work: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
-        """Sum over all partitions of what ``work(partition, *arguments)`` returns, entry by entry."""
-        ...
-
-
 @dataclass(frozen=True)
 class Count(Likelihood):
     """A likelihood known by its shape alone: its targets are with the rows."""
@@ -73,8 +65,8 @@ class PartitionedProblem(LaplaceProblem):
 
     Parameters
     ----------
-    passes : Passes
-        The partitions.
+    passes : object
+        The partitions: ``sum(work, *arguments)`` adds up, entry by entry, what ``work(partition, *arguments)`` returns.
     functions : Functions
         The whole dictionary, without the intercept.
     make : callable
