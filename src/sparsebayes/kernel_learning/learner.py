@@ -47,8 +47,9 @@ _CLEAR = 2.0
 # Standard deviations within which they do not tell two trials apart, and the share of another's functions with which
 # one of these has clearly fewer.
 _ALIKE = 1.0
-# Standard deviations from which on they need not be asked twice whether to leave the widths as given, and those that
-# they have to say it by then: the best of ten trials that are no better is two and a half ahead one time in sixteen.
+# Standard deviations from which on they need not be asked twice whether to leave the widths as given, and those by
+# which they have to say it then, together with the evidence: the best of ten trials that are no better is two and a
+# half ahead one time in sixteen.
 _BEYOND_DOUBT, _SURE = 6.0, 2.5
 _FEWER = 0.75
 # Multiples of the lengths that make a dictionary of several.
@@ -271,7 +272,9 @@ class Learner:
             return
         thorough = self.judge.thorough()
         again = thorough.compare(best, first)
-        if again.nats <= _SURE * again.chance or not thorough.admits(best, first):
+        together = again.nats + self._worth(best) - self._worth(first)
+        doubted = again.nats <= _CLEAR * again.chance or together <= _SURE * again.chance
+        if doubted or not thorough.admits(best, first):
             self.best = first
 
     def _worth(self, trial: Trial) -> float:
