@@ -4,6 +4,9 @@ import csv
 import inspect
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +92,26 @@ class TestPredict:
     def test_what_cannot_be_kept(self):
         assert "did you mean 'town'" in fail("predict", "d.model", "d.csv", "--keep", "Towns")
         assert "--out" in fail("predict", "d.model", "d.csv", "--json")
+
+
+class TestProgram:
+    def test_as_a_module(self):
+        """Where the script is not on the path, as on many a Windows machine."""
+        here = os.environ | {"PYTHONPATH": str(Path(sparsebayes.__file__).parents[1])}
+        done = subprocess.run(
+            [sys.executable, "-m", "sparsebayes", "--version"], capture_output=True, text=True, env=here
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("sparsebayes ")
+
+    def test_an_export_that_there_is_none_of(self):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=60)
+        write("c.csv", ["x", "n"], [x, rng.poisson(np.exp(1 + x))])
+        call("fit", "c.csv", "-t", "n", "--kernel", "columns", "--likelihood", "poisson", "--no-report")
+        message = fail("export", "c.model", "--format", "sql", "--out", "c.sql")
+        assert "a model of counts (likelihood='poisson') has no export" in message
+        assert "Posterior" not in message
 
 
 class TestExamples:

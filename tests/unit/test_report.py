@@ -11,7 +11,7 @@ from sparsebayes.basis import RBF
 from sparsebayes.datasets import load, make_sinc
 from sparsebayes.report import write_report
 from sparsebayes.report.case import Case, Input
-from sparsebayes.report.charts import _std_of_mean
+from sparsebayes.report.charts import _std_of_mean, effect_charts
 from sparsebayes.report.replay import chapters, play
 from sparsebayes.report.search import _reached
 from sparsebayes.report.svg import Chart, labelled, ticks
@@ -118,6 +118,15 @@ class TestRowsAndLines:
         page = page_of(tmp_path, SparseBayesClassifier(), X[:90], y[:90], X_test=X[90:], y_test=y[90:])
         table = page[page.index("The test rows that were predicted worst") :]
         assert '<tr><th scope="row">17</th>' in table[: table.index("</table>")]
+
+    def test_a_tick_for_every_place_that_has_rows(self):
+        rng = np.random.default_rng(0)
+        X = np.column_stack([rng.choice([0.0, 1.0, 9.0], 80), rng.normal(size=80)])
+        est = SparseBayesRegressor().fit(X, X[:, 0] + 0.1 * rng.normal(size=80))
+        case = Case(est, X, X[:, 0], X[:0], X[:0, 0], [Input("a", (0,)), Input("b", (1,))], "y", "t")
+        (_, svg), *_ = effect_charts(case, case.inputs)
+        (ticks,) = re.findall(r'<path class="bar faint" d="([^"]*)"', svg)
+        assert ticks.count("M") == 3
 
     def test_how_sure_the_line_is(self):
         """The posterior's variance of the mean, without the noise, as widened as all error bars are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any
@@ -58,6 +59,7 @@ def _all_supports(X: Array, y: Array, found: Any) -> Array:
 
 def blocks(plan: Plan) -> list[Row]:
     """Credible sets on blocks of ten columns that correlate by .95, beside LassoCV and stability selection."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import Lasso, LassoCV
 
     from sparsebayes import SparseBayesRegressor
@@ -80,12 +82,14 @@ def blocks(plan: Plan) -> list[Row]:
             total += effects
             if seed < _count(plan, 20, 3):  # the rivals take most of the time
                 lasso = LassoCV(cv=5)
-                chosen = set(np.flatnonzero(lasso.fit(X, y).coef_).tolist())
-                rivals["LassoCV"].append(_scores(chosen, causes))
                 share, rng = np.zeros(X.shape[1]), np.random.default_rng(seed)
-                for _ in range(30):
-                    half = rng.choice(len(y), len(y) // 2, replace=False)
-                    share += Lasso(alpha=float(lasso.alpha_)).fit(X[half], y[half]).coef_ != 0.0
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)  # the rival's, at its own settings
+                    chosen = set(np.flatnonzero(lasso.fit(X, y).coef_).tolist())
+                    for _ in range(30):
+                        half = rng.choice(len(y), len(y) // 2, replace=False)
+                        share += Lasso(alpha=float(lasso.alpha_)).fit(X[half], y[half]).coef_ != 0.0
+                rivals["LassoCV"].append(_scores(chosen, causes))
                 chosen = set(np.flatnonzero(share / 30 >= 0.6).tolist())
                 rivals["stability selection"].append(_scores(chosen, causes))
         checks = [
@@ -165,8 +169,6 @@ def trap(plan: Plan) -> list[Row]:
 
 def stability(plan: Plan) -> list[Row]:
     """Jaccard index of what is chosen on subsamples of four fifths of the rows, beside LassoCV's."""
-    import warnings
-
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LassoCV
 

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsebayes.basis import Bias, Functions, Linear
 from sparsebayes.estimators import EXPORTED, ARDRegression
 from sparsebayes.estimators.uncertainty import ErrorBars
-from sparsebayes.posterior import ClassPosterior, GaussianPosterior
+from sparsebayes.posterior import ClassPosterior, GaussianPosterior, PoissonPosterior
 
 from .columns import Column
 from .formulas import Block, blocks
@@ -298,7 +298,5 @@ def _class_outputs(posteriors: list[Any], n_functions: int) -> dict[str, Any]:
 def _check_posteriors(posteriors: list[Any], expected: type) -> None:
     for posterior in posteriors:
         if type(posterior) is not expected:
-            raise TypeError(
-                f"cannot export a model whose posterior is a {type(posterior).__name__}: expected {expected.__name__}; "
-                "save it with sparsebayes.save instead"
-            )
+            what = "of counts (likelihood='poisson')" if isinstance(posterior, PoissonPosterior) else "of this kind"
+            raise TypeError(f"a model {what} has no export; save it with sparsebayes.save, and predict with that file")

@@ -220,18 +220,26 @@ def _effect(case: Case, item: Input, X: Array) -> str:
         probabilities = case.est.predict_proba(rows)
         for k, place in enumerate(_shown_classes(case)):
             chart.line(x, probabilities[:, place], f"curve c{k}")
-        return chart.render()
+        return _with_rows(chart, x, item, X).render()
     if case.classifies:
         p = case.est.predict_proba(rows)[:, 1]
         chart = Chart(x, [0.0, 1.0], (name, f"probability of {case.est.classes_[1]}"), item.name, height=220)
-        return chart.line(x, p, "fit").render()
+        return _with_rows(chart, x, item, X).line(x, p, "fit").render()
     mean, (low, high) = case.est.predict(rows), interval(case.est, rows)
     chart = Chart(x, np.concatenate([low, high]), (name, f"predicted {case.target}"), item.name, height=220)
     chart.band(x, low, high)
     if mean_is_banded(case):
         half = TWO_SIDED_95 * _std_of_mean(case, rows)
         chart.band(x, mean - half, mean + half)
-    return chart.line(x, mean, "fit").render()
+    return _with_rows(chart, x, item, X).line(x, mean, "fit").render()
+
+
+def _with_rows(chart: Chart, x: Array, item: Input, X: Array) -> Chart:
+    """A tick at the foot of a chart of effect for every row: where there are none, the line is a guess."""
+    across = item.axis(item.values(X))
+    ticks = np.unique(np.round(chart.px(across[(across >= x[0]) & (across <= x[-1])]), 1))
+    floor = float(max(chart.span))
+    return chart.extra(f'<path class="bar faint" d="{"".join(f"M{a:.1f} {floor:.1f}v-6" for a in ticks)}"/>')
 
 
 def mean_is_banded(case: Case) -> bool:

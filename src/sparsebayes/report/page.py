@@ -269,7 +269,12 @@ def _relevance(case: Case, found: list[tuple[Input, float, float]]) -> str:
         band = (
             " The wide band holds 95 % of single observations; the narrow one says how sure the line itself is (95 %)."
         )
-    effects = [(f"Effect of {name}, all else at its median.{band}", svg) for name, svg in effect_charts(case, ranked)]
+    numeric = {item.name for item in ranked if not item.levels}
+    ticks = " Ticks at the foot: the rows."
+    effects = [
+        (f"Effect of {name}, all else at its median.{band}{ticks if name in numeric else ''}", svg)
+        for name, svg in effect_charts(case, ranked)
+    ]
     key = _key(class_key(case), len(case.est.classes_)) if several_classes(case) and effects else ""
     return _section(
         "relevance", "What matters, and by how much", key, _figures([*figures, *effects]), _functions(case, ranked)
