@@ -48,7 +48,7 @@ class ClassificationFit:
     gain: dict[str, float] | None = None
 
 
-def _shares_functions(task: Task, n_classes: int) -> bool:
+def shares_functions(task: Task, n_classes: int) -> bool:
     """Whether a search for functions that several classes share is what these settings ask for."""
     solver = task.solver
     plain = isinstance(solver, Sequential) and solver.in_batches and solver.working_sets
@@ -69,7 +69,7 @@ def fit_classification(
 
     Under the softmax classes may share their functions (``shared``), which ``evidence`` then chooses.
     """
-    shared = joint and shared and _shares_functions(task, n_classes)
+    shared = joint and shared and shares_functions(task, n_classes)
     if shared and task.checkpoint is not None:
         raise ValueError(
             "checkpoint: a search for functions that several classes share takes little time, and is not kept; use "
@@ -110,7 +110,8 @@ def _solve_shared(
         if own.results[0].certificate.objective > result.certificate.objective:
             return own
     warn_unconverged([result.status], noise=False)
-    return Learned(dictionary, [result])
+    aside = result.certificate.left_aside + dictionary.left_aside
+    return Learned(dictionary, [replace(result, certificate=replace(result.certificate, left_aside=aside))])
 
 
 def _likelihoods(task: Task, labels: Index, n_classes: int, joint: bool) -> list[Likelihood]:

@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from sparsebayes.basis import Basis
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators import cluster_fits
-from sparsebayes.estimators.classification import ClassificationFit, fit_classification
+from sparsebayes.estimators.classification import ClassificationFit, fit_classification, shares_functions
 from sparsebayes.estimators.devices import to_host
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.explained import FittedTo
 from sparsebayes.estimators.inputs import Inputs
 from sparsebayes.estimators.sources import DictionaryInputs, KernelInputs
 from sparsebayes.estimators.storages import DASK, check_classes, check_classifier, storage_of
+from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_restarts, check_weights, choose
 from sparsebayes.inference import Solver
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
@@ -94,6 +95,9 @@ class _Classifier(ClassifierMixin, Inputs):
         self._fitted_to = FittedTo.of(X, y, sample_weight)
         progress.conclude(self.certificate_, self.relevance_)
         return self
+
+    def _shares_functions(self, task: Task) -> bool:
+        return self.multi_class == "softmax" and self.shared_support and shares_functions(task, len(self.classes_))
 
     def _fit_cluster(self, X: Any, y: Any) -> Self:
         """Fit data in partitions: one pass of exact sums for every Newton step."""

@@ -195,6 +195,7 @@ class Dictionary:
         single: bool = False,
         weights: Array | None = None,
         thin: bool = False,
+        low_rank: bool = True,
     ) -> Dictionary:
         """Bind the basis to the training rows, take some of its functions or all, and add the intercept.
 
@@ -225,6 +226,8 @@ class Dictionary:
             Of the rows, in the means of the columns; all one by default.
         thin : bool
             Whether a part of the functions may be all the candidates, where there are many that do not compress.
+        low_rank : bool
+            Whether the search makes use of a compression; if not, many functions are thinned although they compress.
         """
         if basis is None and fit_intercept:
             return cls._of_columns(X, np.ones(X.shape[0]) if weights is None else weights, single)
@@ -235,7 +238,7 @@ class Dictionary:
             functions = functions.restrict(candidates)
         closest = None
         if thin and compress and not single and functions is not None:
-            few, closest = _few(functions, X)
+            few, closest = _few(functions, X, low_rank)
             if few is not None:
                 return cls._thinned(X, few, len(functions) - len(few), basis, fit_intercept, by_row)
         return cls._of(X, functions, basis, fit_intercept, by_row, compress, partial, single, closest)
@@ -474,7 +477,7 @@ def _evaluate(functions: Functions, X: Array, single: bool = False) -> Design:
     return DenseDesign(values)
 
 
-def _few(functions: Functions, X: Array) -> tuple[Functions | None, CompressedDesign | None]:
+def _few(functions: Functions, X: Array, low_rank: bool) -> tuple[Functions | None, CompressedDesign | None]:
     """Candidates where a kernel has a function on each of many rows and does not compress, or else its compression."""
     n, m = len(X), len(functions)
     if not isinstance(functions, KernelFunctions) or m <= _CANDIDATES or np.any(functions.rows < 0):
@@ -482,7 +485,7 @@ def _few(functions: Functions, X: Array) -> tuple[Functions | None, CompressedDe
     few = functions.restrict(
         scattered_rows(functions.centres, max(_FEWEST_CANDIDATES, min(_CANDIDATES, _DENSE_BYTES // (8 * n))))
     )
-    if functions.compressible and compress_kernel(few, few.centres, _tolerance(n), _HIGH_RANK) is not None:
+    if low_rank and functions.compressible and compress_kernel(few, few.centres, _tolerance(n), _HIGH_RANK) is not None:
         closest = compress_kernel(functions, X, _tolerance(n), 2 * _HIGH_RANK)
         if closest is not None:
             return None, closest

@@ -139,6 +139,7 @@ class Inputs(Described, Explained, Portable, ABC):
             self._learned_gamma,
             vars(self).get("_thread"),
         )
+        shared = self._shares_functions(task)
         dictionary = Dictionary.build(
             X,
             self._make_basis(X, given),
@@ -150,7 +151,8 @@ class Inputs(Described, Explained, Portable, ABC):
             partial=solver.working_sets and not task.whole,
             single=choose("storage", self.storage, STORAGES) == "float32",
             weights=weights,
-            thin=self._gaussian_rows and solver.in_batches and solver.working_sets and not task.whole,
+            thin=(self._gaussian_rows and solver.in_batches and solver.working_sets and not task.whole) or shared,
+            low_rank=not shared,
         )
         return task, dictionary, y, rows
 
@@ -170,6 +172,10 @@ class Inputs(Described, Explained, Portable, ABC):
         if solver.candidates is not None:
             raise ValueError("checkpoint: functions that candidates generates are not kept; use one or the other")
         return CheckpointFile.open(self.checkpoint, fingerprint(self, *map(to_host, data)))
+
+    def _shares_functions(self, task: Task) -> bool:
+        """Whether several classes are to share functions, all of whose columns are then held."""
+        return False
 
     @property
     def _gaussian_rows(self) -> bool:

@@ -54,7 +54,8 @@ class Certificate:
     tol : float
         Tolerance in nats.
     left_aside : int
-        Functions of the dictionary that were no candidates, of which nothing is said here.
+        Functions of the dictionary that were no candidates, or that promised too little to be looked at closely, of
+        which nothing is said here.
     noise_held : bool
         Whether the noise was learned, and then held where it would have collapsed; ``noise_gain`` says what releasing
         it would bring, with everything else as it is.

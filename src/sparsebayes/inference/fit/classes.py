@@ -177,7 +177,9 @@ class _Search:
         except _Stopped as stopped:
             status = stopped.status
         self.model = self.model.at(self.model.alpha, _CLOSELY)  # of a last settling
-        certificate = certify_classes(self.model, self.tol, refused)
+        # A regression's functions are not certified to be the best of this evidence: its most promising ones will do.
+        among = _LOOKED_AT if evidence == "indicators" else len(rows.norms)
+        certificate = certify_classes(self.model, self.tol, refused, among)
         if status is Status.CONVERGED and not certificate.converged:
             status = Status.STALLED
         if status.converged and not self.model.size:
@@ -295,9 +297,17 @@ def _largest(rows: ClassRows) -> int:
     return min(_MOST, _MOST_WEIGHTS // rows.n_classes)
 
 
-def certify_classes(model: ClassModel, tol: float, refused: Sequence[int] = ()) -> Certificate:
-    """What single moves would gain, by the problem that is Gaussian at the mode; what was refused gains nothing."""
-    out = _outside(model)
+def certify_classes(
+    model: ClassModel, tol: float, refused: Sequence[int] = (), among: int | None = None
+) -> Certificate:
+    """What single moves would gain, by the problem that is Gaussian at the mode; what was refused gains nothing.
+
+    Additions are of so many functions that promise most, or of all of them.
+    """
+    eligible = model.rows.eligible.copy()
+    eligible[model.functions] = False
+    everyone = np.flatnonzero(eligible)
+    out = everyone if among is None or len(everyone) <= among else np.sort(model.promising(among))
     found = model.outside(out)
     gain, kept = model.scores_of(out, found).gain, model.reestimates()
     gain[list(refused)] = 0.0
@@ -321,14 +331,8 @@ def certify_classes(model: ClassModel, tol: float, refused: Sequence[int] = ()) 
         noise_degenerate=False,
         start=0,
         tol=tol,
+        left_aside=len(everyone) - len(out),
     )
-
-
-def _outside(model: ClassModel) -> Index:
-    """Functions that could enter."""
-    eligible = model.rows.eligible.copy()
-    eligible[model.functions] = False
-    return np.flatnonzero(eligible)
 
 
 __all__ = ["SharedFunctions", "run_classes"]

@@ -332,12 +332,16 @@ class ClassModel:
 
     def scores(self, pool: int = _POOL) -> Scores:
         """Of all functions of the dictionary; only so many that promise most are looked at closely."""
+        return self.scores_of(self.promising(pool))
+
+    def promising(self, count: int) -> Index:
+        """Functions outside the model that agree most with what it leaves over, at most so many."""
         quality = np.sum(self.rows.correlate(self._residuals) ** 2, axis=1)
         norms = self.rows.sqnorms(self._shared_curvature(self.probabilities))
         promise = np.where(self.rows.eligible & (norms > 0.0), quality / np.where(norms > 0.0, norms, 1.0), 0.0)
         promise[self.functions] = 0.0
-        best = np.argsort(-promise, kind="stable")[:pool]
-        return self.scores_of(best[promise[best] > 0.0])
+        best = np.argsort(-promise, kind="stable")[:count]
+        return best[promise[best] > 0.0]
 
     def scores_of(self, functions: Index, found: ClassStatistics | None = None) -> Scores:
         r"""Of some functions outside the model, whose statistics may be known.
