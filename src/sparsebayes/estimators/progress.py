@@ -107,7 +107,8 @@ class Progress(AbstractContextManager["Progress"]):
 
         with Console(stderr=True, highlight=False).status(self.note) as line:
             while not self._ended.wait(_EVERY):
-                line.update(f"{self.note} ({self._estimate()})")
+                # Both would not fit into the usual eighty columns.
+                line.update(self._estimate() if self._share else f"{self.note} ({self._estimate()})")
 
     def _in_log(self) -> None:
         pause = _FIRST_LOG
