@@ -102,7 +102,7 @@ def test_several_classes_ascend(problem, multi_class, seed):
     rng = np.random.default_rng(seed)
     y = np.digitize(X[:, 0] / np.abs(X[:, 0]).max() + 0.5 * rng.standard_normal(len(X)), [-0.3, 0.3])
     y[:3] = [0, 1, 2]
-    model = SparseBayesClassifier(multi_class=multi_class).fit(X, y)
+    model = SparseBayesClassifier(multi_class=multi_class, evidence="laplace").fit(X, y)
     histories = model.history_ if multi_class == "ovr" else [model.history_]
     for history in histories:
         objective = np.array([record.objective for record in history])

@@ -100,7 +100,7 @@ def test_scores_are_the_slope_of_the_evidence_of_the_problem_that_is_gaussian_at
 
 
 def test_settled_precisions_are_a_fixed_point():
-    model = ClassModel.of(ClassRows(problem_of(3)), np.arange(0, 61, 4), np.full(16, 0.1)).settled(1e-9)
+    *_, model = ClassModel.of(ClassRows(problem_of(3)), np.arange(0, 61, 4), np.full(16, 0.1)).sweeps(1e-9)
     assert 0 < model.size < 16
     determined = model.share * np.sum(1.0 - model.alpha[:, None] * model.variance, axis=1)
     # Precisions are compared with others at steps of a tenth of their logarithm.
@@ -174,8 +174,10 @@ class TestIndicators:
         targets = problem.likelihood.targets - np.average(problem.likelihood.targets, axis=0, weights=counts)
         regression = GaussianProblem(problem.design, targets, counts, problem.candidates, problem.bias)
         found = climb(Schedule().begin(Gram(regression), None), 0.1, limit=max(10, int(counts.sum()) // 8))
-        assert set(kept.tolist()) == set(found.indices)
-        ratio = alpha[np.argsort(kept)] / found.alpha[np.argsort(found.functions)]
+        found = found.settled(1e-15)
+        assert set(kept.tolist()) == {*found.indices, problem.bias}
+        expected = dict(zip(found.indices, found.alpha, strict=True))
+        ratio = np.array([a / expected[m] for m, a in zip(kept.tolist(), alpha, strict=True) if m in expected])
         assert_allclose(ratio, ratio[0], rtol=1e-9)
         assert result.status is Status.INDICATORS
 
@@ -203,6 +205,14 @@ class TestIndicators:
         assert losses[0] < min(0.1, losses[1] - 0.03)
         assert other.log_marginal_likelihood_ > model.log_marginal_likelihood_ + 10.0
         assert len(model.relevance_) <= 1078 / 8 + 8
+
+    def test_a_class_between_two_others_is_not_masked(self):
+        """A regression on indicators has next to no slope for the class in the middle, and no constant at all."""
+        x = np.random.default_rng(0).normal(size=(150, 1)) + np.repeat([-5.0, 0.0, 5.0], 50)[:, None]
+        y = np.repeat([0, 1, 2], 50)
+        model = SparseBayesClassifier().fit(x, y)
+        assert model.status_ is Status.INDICATORS
+        assert model.score(x, y) > 0.95
 
     def test_a_scale_of_evidence_is_refused_by_name(self):
         with pytest.raises(ValueError, match=r"evidence='bayes'.*'indicators', 'laplace'"):
@@ -326,9 +336,9 @@ class TestHowSureTheWeightsAre:
         X, model = self.fitted()
         (posterior,) = model._posteriors
         assert posterior.temper < 1.0
-        Phi = X[:, model.relevance_]
-        W = model.coef_[:, model.relevance_]
-        p = softmax(Phi @ W.T + model.intercept_, axis=1)
+        Phi = np.c_[X[:, model.relevance_], np.ones(len(X))]
+        W = np.c_[model.coef_[:, model.relevance_], model.intercept_]
+        p = softmax(Phi @ W.T, axis=1)
         K, P = W.shape
         for k in range(K):
             curved = K / (K - 1) * p[:, k] * (1 - p[:, k])

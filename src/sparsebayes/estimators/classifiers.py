@@ -112,6 +112,7 @@ class _Classifier(ClassifierMixin, Inputs):
                     "NumPy arrays"
                 )
             fit = cluster_fits.fit_classification(cluster, task, dictionary, self.classes_, joint)
+            fit.supports.all()  # now: its workers could not be asked while the model is on its way to them
         self._store(fit)
         self._store_relevance(dictionary, fit.kept.relevance, np.arange(cluster.n_rows))
         return self

@@ -55,7 +55,11 @@ _ROUGHLY = 0.1
 # The least tolerance, in nats: Laplace's evidence of several classes is wrong by far more, and a finer search of ten
 # classes of digits takes five times as long for a log loss that is no lower.
 _LEAST_TOL = 0.1
-# How closely the mode of what is reported is found, in nats, and those of the models without one of its functions.
+# Noise variance of the regression, as a part of its targets' mean square, below which it has collapsed and is held: it is
+# ten per cent and more on the ledger's tables, and next to nothing where functions can reproduce a few rows.
+_LEAST_NOISE = 0.01
+# How closely the regression's maximum and the mode of what is reported are found, in nats, and modes without one of its
+# functions.
 _CLOSELY, _NEARLY = 1e-15, 1e-6
 # Functions that are looked at closely before the certificate is given, additions that are tried in earnest, and from
 # which part of the tolerance on: predictions are of second order, and may be wrong to either side.
@@ -198,7 +202,16 @@ class _Search:
         found = climb(Schedule().begin(data, None), _ROUGHLY, limit=limit, accepted=self._interrupted)
         if not found.size:
             found = climb(Held(FAST_NOISE).begin(data, None), _ROUGHLY, limit=limit, accepted=self._interrupted)
-        return found.functions, found.alpha / rows.norms[found.functions] ** 2
+        if found.beta * _LEAST_NOISE * data.mean_square > 1.0:
+            held = found.at_noise(1.0 / (_LEAST_NOISE * data.mean_square), learn_noise=False)
+            found = climb(held, _ROUGHLY, limit=limit, accepted=self._interrupted)
+        found = found.settled(_CLOSELY)  # at its maximum, which the way to it does not change
+        functions, alpha = found.functions, found.alpha / rows.norms[found.functions] ** 2
+        if problem.bias is None or not found.size or problem.bias in functions or not rows.eligible[problem.bias]:
+            return functions, alpha
+        # Centred indicators need no constant; outputs of the softmax do, for the class between two others and for rare
+        # ones.  It is held back no more than the function that is held back least.
+        return np.append(functions, problem.bias), np.append(alpha, np.min(alpha))
 
     def _interrupted(self, before: GaussianModel, after: GaussianModel) -> None:
         if self.stop():

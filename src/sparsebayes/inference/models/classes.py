@@ -192,9 +192,11 @@ class ClassModel:
             slope = values.T @ like.gradient(outputs) - alpha * weights
             step = self._newton_step(softmax(np, outputs), slope)
             rise = float(np.vdot(slope, step))
-            if rise <= 2.0 * enough:
-                break
             along, length = values @ step, 1.0
+            if rise <= 2.0 * enough:  # known, and nearly exact here: weights gain half of their digits by it
+                if self._height(weights + step, outputs + along) >= height - np.finfo(float).eps * abs(height):
+                    weights, outputs = weights + step, outputs + along
+                break
             while length > 1e-10:
                 there = self._height(weights + length * step, outputs + length * along)
                 if there >= height + 1e-4 * length * rise:
