@@ -109,11 +109,12 @@ class TestSameAnswer:
     def test_where_functions_are_nearly_dependent(self, library, model, tol, closely):
         if model is None:
             return
-        _, found = both(model, library, tol, closely=closely)
-        # Single steps stand or fall by rounding here, so that the two may end in different maxima.  What must hold: the
-        # objective does not fall, and where one has settled closely the other finds nothing left to gain.
-        scale = max(1.0, abs(found.objective))
+        expected, found = both(model, library, tol, closely=closely)
+        # Single steps stand or fall by rounding here, so that the two may end a tolerance or so apart; among thousands
+        # of draws there are some on which they end in different maxima.
+        scale = max(1.0, abs(expected.objective))
         assert found.objective >= model.objective - 1e-9 * scale
+        assert found.objective == pytest.approx(expected.objective, abs=10.0 * tol + gaussian._ROUNDING * scale)
         if closely and tol == 1e-6:
             assert found._settled(tol).objective <= found.objective + 10.0 * tol + gaussian._ROUNDING * scale
 
@@ -137,8 +138,9 @@ class TestSameAnswer:
     def test_of_an_exact_active_set_of_nearly_dependent_functions(self, library, model, tol):
         if model is None:
             return
-        active, _, found = both_exactly(model, library, tol)
-        scale = max(1.0, abs(found.level))
+        active, expected, found = both_exactly(model, library, tol)
+        scale = max(1.0, abs(expected.level))
+        assert found.level == pytest.approx(expected.level, abs=10.0 * tol + 1e-9 * scale)
         assert found.level >= active.objective() - 1e-9 * scale
         assert np.allclose(found.post.root, np.triu(found.post.root))
         if tol == 1e-6:

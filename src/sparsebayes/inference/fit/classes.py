@@ -56,7 +56,7 @@ _ROUGHLY = 0.1
 # classes of digits takes five times as long for a log loss that is no lower.
 _LEAST_TOL = 0.1
 # Noise variance of the regression, as a part of its targets' mean square, below which it has collapsed and is held: it
-# is ten per cent and more on the ledger's tables, and next to nothing where functions can reproduce a few rows.
+# is about a tenth and more on the ledger's tables, and next to nothing where functions can reproduce a few rows.
 _LEAST_NOISE = 0.01
 # How closely the regression's maximum and the mode of what is reported are found, in nats, and modes without one of its
 # functions.
