@@ -77,7 +77,7 @@ def test_two_classes_ascend_to_a_laplace_evidence(problem, solver, fit_intercept
             assert abs(value - record.evidence) <= 1e-6 * max(1.0, abs(value)), (record, value)
 
     model = SparseBayesClassifier(
-        fit_intercept=fit_intercept, solver=Sequential(callback=look, **solver), random_state=0
+        fit_intercept=fit_intercept, solver=Sequential(callback=look, **solver), evidence="laplace", random_state=0
     ).fit(X, y)
     assert model.status_.converged
     assert model.certificate_.converged

@@ -183,9 +183,9 @@ def test_probabilities_of_separable_classes_are_better_than_the_plug_in(load, n,
     for seed in range(1 if load is load_digits else 5):
         parts = train_test_split(X, y, train_size=n, random_state=seed, stratify=y)
         scale = StandardScaler().fit(parts[0])
-        model = RVC(gamma=0.3 / X.shape[1], multi_class=multi_class, shared_support=False, tol=0.1).fit(
-            scale.transform(parts[0]), parts[2]
-        )
+        model = RVC(
+            gamma=0.3 / X.shape[1], multi_class=multi_class, shared_support=False, evidence="laplace", tol=0.1
+        ).fit(scale.transform(parts[0]), parts[2])
         p = model.predict_proba(scale.transform(parts[1]))
         moderated.append(log_loss(parts[3], p))
         plug_in.append(log_loss(parts[3], model.predict_proba(scale.transform(parts[1]), moderated=False)))

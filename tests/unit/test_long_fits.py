@@ -228,7 +228,7 @@ def test_a_regression_goes_on_by_the_same_moves(tmp_path, part):
 def test_a_classification_goes_on_to_the_same_answer(tmp_path, multi_class):
     X, y = datasets.load("iris", return_X_y=True)
     X, y = X[::3], y[::3]
-    settings = {"gamma": 0.5, "multi_class": multi_class, "shared_support": False}
+    settings = {"gamma": 0.5, "multi_class": multi_class, "shared_support": False, "evidence": "laplace"}
     whole = RVC(**settings).fit(X, y)
     model = RVC(solver=stop_after(3), checkpoint=str(tmp_path / "search.json"), **settings)
     with pytest.warns(ConvergenceWarning):

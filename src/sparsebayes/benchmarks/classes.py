@@ -13,7 +13,7 @@ from rich.table import Table
 from sparsebayes.benchmarks.ledger.cases import Case, Problem
 from sparsebayes.benchmarks.ledger.measure import OURS, Row, log_loss, measure, timed
 from sparsebayes.benchmarks.ledger.problems import drawn
-from sparsebayes.benchmarks.ledger.tables import table_problems
+from sparsebayes.benchmarks.ledger.tables import OTHER_WAYS, table_problems
 
 SVC_NAME, LOGISTIC = "svc", "logistic"
 # Small enough for a minute.
@@ -23,10 +23,11 @@ _FIGURES = ("evidence", "error", "loss", "kept", "seconds")
 
 
 def class_problems(only: Iterable[str] = (), *, quick: bool = False) -> list[Problem]:
-    """The classifications of the ledger, or those that are named."""
+    """The classifications of the ledger at the classifier's defaults, or those that are named."""
     known = [problem for problem in table_problems() if "classification" in problem.kinds]
     names = [problem.name for problem in known]
-    wanted = list(only) or (list(_QUICK) if quick else names)
+    plain = [name for name in names if not name.endswith(OTHER_WAYS)]
+    wanted = list(only) or (list(_QUICK) if quick else plain)
     unknown = [name for name in wanted if name not in names]
     if unknown:
         raise ValueError(f"no problem is called {', '.join(map(repr, unknown))}; choose among {', '.join(names)}")
@@ -94,18 +95,7 @@ def _mean(rows: list[Row]) -> Row:
 def table(rows: list[Row]) -> Table:
     """The means, for a terminal; seconds of processor time, and how many times a support vector machine's that is."""
     found = Table(title="classes: error, log loss, functions and seconds beside a support vector machine")
-    for heading in (
-        "problem",
-        "draws",
-        "method",
-        "evidence",
-        "error",
-        "log loss",
-        "kept",
-        "seconds",
-        "x svc",
-        "status",
-    ):
+    for heading in _HEADINGS:
         found.add_column(heading, justify="left" if heading in ("problem", "method", "status") else "right")
     means = summary(rows)
     seconds = {row.problem: row.seconds for row in means if row.method == SVC_NAME}

@@ -13,19 +13,27 @@ from sparsebayes.basis import Basis
 from sparsebayes.basis.arrays import Place, is_elsewhere
 from sparsebayes.estimators.dictionary import Dictionary, Kept
 from sparsebayes.estimators.learning import Learned, solve_laplace
+from sparsebayes.estimators.regression import pose
 from sparsebayes.estimators.task import Task, warn_unconverged
-from sparsebayes.inference import ParameterStatus, Result, Sequential
+from sparsebayes.inference import ParameterStatus, Result, Sequential, Status
 from sparsebayes.inference.fit.classes import SharedFunctions, run_classes
+from sparsebayes.inference.fit.indicators import FEW_FUNCTIONS, ROWS_EACH, contrasts, run_indicators
+from sparsebayes.inference.fit.run import run
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective.support import Support, SupportRule, Supports
 from sparsebayes.inference.rows.device import ArrayProblem
 from sparsebayes.likelihood import ArrayBernoulli, ArrayCategorical, Bernoulli, Categorical, Likelihood
 from sparsebayes.posterior import ClassPosterior
+from sparsebayes.posterior.classes import TEMPERS
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+# What may choose the functions of a classifier (see ``chosen_by``).
+EVIDENCES = ("auto", "indicators", "laplace")
 
 
 @dataclass(frozen=True)
@@ -48,11 +56,38 @@ class ClassificationFit:
     gain: dict[str, float] | None = None
 
 
-def shares_functions(task: Task, n_classes: int) -> bool:
-    """Whether a search for functions that several classes share is what these settings ask for."""
+def regressable(task: Task) -> bool:
+    """Whether these settings leave it open how functions are searched for: a regression on the classes may choose."""
     solver = task.solver
     plain = isinstance(solver, Sequential) and solver.in_batches and solver.working_sets
-    return n_classes > 2 and plain and task.gamma is None and task.n_restarts == 0 and task.thread is None
+    return plain and task.gamma is None and task.n_restarts == 0 and task.thread is None
+
+
+def chosen_by(evidence: str, task: Task, n_functions: float, n_spanning: Callable[[int], int]) -> str:
+    """Whose evidence chooses the functions of two classes: ``"indicators"`` or ``"laplace"``.
+
+    Where few functions for so many rows span the dictionary, none of its models separates the classes by chance, and
+    Laplace's evidence can be trusted with every precision.  Of a large dictionary it would take many times as long for
+    the same error, however few functions span it.  A regression is not kept in a checkpoint.
+
+    Parameters
+    ----------
+    evidence : str
+        What was asked for.
+    task : Task
+        The rows, and what else was asked for.
+    n_functions : float
+        Functions of the dictionary.
+    n_spanning : callable
+        How many of them roughly span the others, if that is at most some number.
+    """
+    if not regressable(task) or evidence == "laplace":
+        return "laplace"
+    if evidence == "indicators":
+        return "indicators"
+    most = int(task.n_rows) // ROWS_EACH
+    few = n_functions <= most or (n_functions <= FEW_FUNCTIONS and n_spanning(most) <= most)
+    return "laplace" if few or task.checkpoint is not None else "indicators"
 
 
 def fit_classification(
@@ -63,13 +98,14 @@ def fit_classification(
     *,
     joint: bool,
     shared: bool,
-    evidence: str = "indicators",
+    evidence: str = "auto",
 ) -> ClassificationFit:
     """Fit labels 0..K-1: two classes by the logistic, more by the softmax or one against the rest.
 
-    Under the softmax classes may share their functions (``shared``), which ``evidence`` then chooses.
+    Under the softmax classes may share their functions (``shared``), which ``evidence`` then chooses, as it does those
+    of two classes.
     """
-    shared = joint and shared and shares_functions(task, n_classes)
+    shared = joint and shared and n_classes > 2 and regressable(task)
     if shared and task.checkpoint is not None:
         raise ValueError(
             "checkpoint: a search for functions that several classes share takes little time, and is not kept; use "
@@ -91,27 +127,71 @@ def fit_classification(
         known = {"stand_in": current.stand_in, "inclusion_cost": cost, "places": current.places}
         return [kind(current.design, one, eligible, bias, **known) for one in likelihoods]
 
-    learned = _solve_shared(task, dictionary, make, evidence) if shared else solve_laplace(task, dictionary, make)
+    joined = joint and n_classes > 2
+    by = chosen_by(evidence, task, dictionary.n_functions, partial(dictionary.n_spanning, task.X))
+    classes = np.eye(n_classes)[labels]
+
+    def regression(of: Array) -> GaussianProblem:
+        return pose(task, dictionary, dictionary.eligible, contrasts(of, task.weights))
+
+    if shared:
+        learned = _solve_shared(task, dictionary, make, regression(classes), evidence)
+    elif by == "indicators" and not joined:
+        members = [classes[:, k] for k in (range(1, 2) if n_classes == 2 else range(n_classes))]
+        posed = [regression(np.column_stack([1.0 - member, member])) for member in members]
+        learned = _solve_indicators(task, dictionary, make, posed)
+    else:
+        learned = solve_laplace(task, dictionary, make)
     found = learned.dictionary
     fit = collect(task, found, learned.results, rule(found.eligible))
     return replace(fit, kernel=learned.kernel, parameters=learned.parameters, gain=learned.gain)
 
 
 def _solve_shared(
-    task: Task, dictionary: Dictionary, make: Callable[[Dictionary], list[LaplaceProblem]], evidence: str
+    task: Task,
+    dictionary: Dictionary,
+    make: Callable[[Dictionary], list[LaplaceProblem]],
+    regression: GaussianProblem,
+    evidence: str,
 ) -> Learned:
     """One set of functions for all classes, unless there is none and each class has functions of its own.
 
     Functions as wide as the data hide one another, and only the exact moves of that search tell them apart.
     """
-    result = run_classes(make(dictionary)[0], task.solver, task.settings(), evidence)
+    by = "laplace" if evidence == "laplace" else "indicators"
+    result = run_classes(make(dictionary)[0], regression, task.solver, task.settings(), by)
     if result.status.converged and len(result.active.indices) <= result.active.problem.n_outputs:
         own = solve_laplace(task, dictionary, make)
         if own.results[0].certificate.objective > result.certificate.objective:
             return own
     warn_unconverged([result.status], noise=False)
+    return Learned(dictionary, [_beside(result, dictionary)])
+
+
+def _solve_indicators(
+    task: Task,
+    dictionary: Dictionary,
+    make: Callable[[Dictionary], list[LaplaceProblem]],
+    regressions: list[GaussianProblem],
+) -> Learned:
+    """Classes against the rest, their functions chosen by regressions on who is a member of each."""
+    results = [solve_member(task, *posed) for posed in zip(make(dictionary), regressions, strict=True)]
+    warn_unconverged([result.status for result in results], noise=False)
+    return Learned(dictionary, [_beside(result, dictionary) for result in results])
+
+
+def solve_member(task: Task, problem: LaplaceProblem, regression: GaussianProblem) -> Result:
+    """One class against another or the rest, by regression; where that chooses nothing, by Laplace's evidence."""
+    result = run_indicators(problem, regression, task.solver, task.settings())
+    if result.status is Status.EMPTY:
+        return run(problem, task.solver, task.settings(), task.generator())
+    return result
+
+
+def _beside(result: Result, dictionary: Dictionary) -> Result:
+    """The result, with the functions that were no candidates counted in its certificate."""
     aside = result.certificate.left_aside + dictionary.left_aside
-    return Learned(dictionary, [replace(result, certificate=replace(result.certificate, left_aside=aside))])
+    return replace(result, certificate=replace(result.certificate, left_aside=aside))
 
 
 def _likelihoods(task: Task, labels: Index, n_classes: int, joint: bool) -> list[Likelihood]:
@@ -149,6 +229,8 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
         )
         if isinstance(active, SharedFunctions):
             posterior = _tempered(posterior, active, columns, where)
+        elif result.status is Status.INDICATORS:
+            posterior = replace(posterior, temper=active.best_share(covariance, TEMPERS))
         alpha = np.full((n_outputs, len(kept.place)), np.inf)
         alpha[posterior.outputs, posterior.functions] = active.alpha[order]
         weight = np.zeros((n_outputs, len(kept.place)))

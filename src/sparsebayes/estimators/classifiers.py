@@ -14,7 +14,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from sparsebayes.basis import Basis
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators import cluster_fits
-from sparsebayes.estimators.classification import ClassificationFit, fit_classification, shares_functions
+from sparsebayes.estimators.classification import (
+    EVIDENCES,
+    ClassificationFit,
+    chosen_by,
+    fit_classification,
+    regressable,
+)
 from sparsebayes.estimators.devices import to_host
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.explained import FittedTo
@@ -24,6 +30,7 @@ from sparsebayes.estimators.storages import DASK, check_classes, check_classifie
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_restarts, check_weights, choose
 from sparsebayes.inference import Solver
+from sparsebayes.inference.fit.indicators import ROWS_EACH
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.posterior import Term, summarise
 from sparsebayes.threads import one_thread
@@ -31,7 +38,6 @@ from sparsebayes.threads import one_thread
 Array = NDArray[np.float64]
 
 _MULTI_CLASS = ("softmax", "ovr")
-_EVIDENCE = ("indicators", "laplace")
 
 
 class _Classifier(ClassifierMixin, Inputs):
@@ -57,7 +63,7 @@ class _Classifier(ClassifierMixin, Inputs):
         """
         self._forget()
         choose("multi_class", self.multi_class, _MULTI_CLASS)
-        choose("evidence", self.evidence, _EVIDENCE)
+        choose("evidence", self.evidence, EVIDENCES)
         solver, storage = self._checked_solver(), storage_of(X, y)
         check_restarts(self.n_restarts)
         check_classifier(self, solver, storage, sample_weight)
@@ -96,8 +102,21 @@ class _Classifier(ClassifierMixin, Inputs):
         progress.conclude(self.certificate_, self.relevance_)
         return self
 
-    def _shares_functions(self, task: Task) -> bool:
-        return self.multi_class == "softmax" and self.shared_support and shares_functions(task, len(self.classes_))
+    @property
+    def _joint(self) -> bool:
+        """Whether more than two classes have one model."""
+        return self.multi_class == "softmax" and len(self.classes_) > 2
+
+    def _by_regression(self, task: Task) -> bool:
+        if self._joint:
+            return self.shared_support and regressable(task)
+        return chosen_by(self.evidence, task, np.inf, int) == "indicators"
+
+    def _largest_rank(self, task: Task) -> float:
+        if not self._by_regression(task):
+            return super()._largest_rank(task)
+        # A regression on two classes makes use of a compression that spans its functions with few for so many rows.
+        return 0.0 if self._joint else 1.0 / ROWS_EACH
 
     def _fit_cluster(self, X: Any, y: Any) -> Self:
         """Fit data in partitions: one pass of exact sums for every Newton step."""
@@ -111,7 +130,7 @@ class _Classifier(ClassifierMixin, Inputs):
                     "rows of Dask collections do not travel; use shared_support=False, multi_class='ovr', or pass "
                     "NumPy arrays"
                 )
-            fit = cluster_fits.fit_classification(cluster, task, dictionary, self.classes_, joint)
+            fit = cluster_fits.fit_classification(cluster, task, dictionary, self.classes_, joint, self.evidence)
             fit.supports.all()  # now: its workers could not be asked while the model is on its way to them
         self._store(fit)
         self._store_relevance(dictionary, fit.kept.relevance, np.arange(cluster.n_rows))
@@ -267,7 +286,7 @@ class SparseBayesClassifier(DictionaryInputs, _Classifier):
         support: str = "evidence",
         multi_class: str = "softmax",
         shared_support: bool = True,
-        evidence: str = "indicators",
+        evidence: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
@@ -333,7 +352,7 @@ class RVC(KernelInputs, _Classifier):
         support: str = "evidence",
         multi_class: str = "softmax",
         shared_support: bool = True,
-        evidence: str = "indicators",
+        evidence: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -95,6 +95,11 @@ class Cluster:
         filled = [part for part, size in zip(placed, sizes, strict=True) if size]
         return cls(list(dask.persist(*filled)), sizes, widths.pop())
 
+    def relabelled(self, label: Callable[[NDArray[Any]], NDArray[Any]]) -> Cluster:
+        """The same rows with other targets, made of theirs on the workers."""
+        change = _dask().delayed(_relabelled, pure=False, traverse=False)
+        return replace(self, partitions=[change(part, label) for part in self.partitions])
+
     def sum(self, work: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
         """Sum over all partitions of what ``work(partition, *arguments)`` returns, in a fixed order, on the workers."""
         return self.merge(work, _add, *arguments)
@@ -109,6 +114,10 @@ class Cluster:
         while len(level) > 1:
             level = [dask.delayed(join)(level[k : k + _FAN_IN]) for k in range(0, len(level), _FAN_IN)]
         return compute(level)[0]
+
+
+def _relabelled(partition: Partition, label: Callable[[NDArray[Any]], NDArray[Any]]) -> Partition:
+    return replace(partition, y=label(partition.y))
 
 
 def compute(tasks: list[Any]) -> list[Any]:

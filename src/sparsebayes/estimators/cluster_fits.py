@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from sparsebayes.estimators.targets import TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.estimators.validation import check_largest
 from sparsebayes.inference.fit.run import run
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.rows.partitions import (
     Count,
     Counted,
@@ -104,19 +106,29 @@ def fit_regression(
     The triangle of all rows stands for them as it does for rows in chunks, for every solver: its rows share the weight
     of all evenly, and the last of them holds what no function explains.
     """
-    functions, n = _on_rows(dictionary), cluster.n_rows
     scale = _target_scale(cluster, task.fit_intercept)
-    held = _triangle(cluster, functions, task.fit_intercept, float(scale.offset[0]), float(scale.scale[0]))
+    even, few, t = _on_few_rows(cluster, task, dictionary, float(scale.offset[0]), float(scale.scale[0]))
+    # Powers of two: nothing is rounded on the way.
+    targets = Targets(scale.scale * t, noise, shared_support=False, offset=scale.offset)
+    return regression.fit_regression(even, targets, few)
+
+
+def _on_few_rows(
+    cluster: Cluster, task: Task, dictionary: Dictionary, offset: float, scale: float
+) -> tuple[Task, Dictionary, Array]:
+    """The task, the dictionary and the targets, less ``offset`` and divided by ``scale``, on rows that stand for all.
+
+    They have the same inner products.
+    """
+    functions, n = _on_rows(dictionary), cluster.n_rows
+    held = _triangle(cluster, functions, task.fit_intercept, offset, scale)
     rows = Reduction(held, held.shape[1] - 1, np.zeros(1), float(n), n)
-    dictionary = Dictionary.of_reduction(
+    few = Dictionary.of_reduction(
         rows, dictionary.functions, dictionary.basis, fit_intercept=task.fit_intercept, shift=dictionary.shift
     )
     distinct = _eligible(functions, task.fit_intercept, held[:, :-1])
     even = replace(task, weights=np.full(len(held), n / len(held)))
-    # Powers of two: nothing is rounded on the way.
-    t = np.sqrt(len(held) / n) * scale.scale * rows.targets
-    targets = Targets(t, noise, shared_support=False, offset=scale.offset)
-    return regression.fit_regression(even, targets, replace(dictionary, distinct=distinct))
+    return even, replace(few, distinct=distinct), np.sqrt(len(held) / n) * rows.targets
 
 
 def _triangle(cluster: Cluster, functions: Functions, *settings: Any) -> Array:
@@ -159,6 +171,25 @@ class Labels:
         return Categorical(np.eye(len(self.classes))[labels], ones)
 
 
+@dataclass(frozen=True)
+class Member:
+    """Whether a row is of one class, as a number; a plain object, so that it travels."""
+
+    classes: NDArray[Any]
+    which: int
+
+    def __call__(self, y: NDArray[Any]) -> Array:
+        """One for the members, zero for the others."""
+        return (np.searchsorted(self.classes, y) == self.which).astype(np.float64)
+
+
+def _regression_on(members: Cluster, task: Task, dictionary: Dictionary) -> GaussianProblem:
+    """The regression on targets that say who is a member of a class."""
+    share = float(members.sum(target_sums)[0]) / members.n_rows
+    even, few, t = _on_few_rows(members, task, dictionary, share, 1.0)
+    return regression.pose(even, few, few.eligible, t)
+
+
 def find_classes(cluster: Cluster) -> NDArray[Any]:
     """The classes, at least two."""
     classes = cluster.merge(classes_of, all_classes)
@@ -168,7 +199,7 @@ def find_classes(cluster: Cluster) -> NDArray[Any]:
 
 
 def fit_classification(
-    cluster: Cluster, task: Task, dictionary: Dictionary, classes: NDArray[Any], joint: bool
+    cluster: Cluster, task: Task, dictionary: Dictionary, classes: NDArray[Any], joint: bool, evidence: str
 ) -> classification.ClassificationFit:
     """The search of one machine, with one pass over the rows for every Newton step."""
     functions, n = _on_rows(dictionary), cluster.n_rows
@@ -178,6 +209,8 @@ def fit_classification(
     dictionary = replace(dictionary, distinct=distinct)
     n_outputs = len(classes) if joint and len(classes) > 2 else 1
     rule = task.rule(np.tile(distinct, n_outputs))
+
+    by = classification.chosen_by(evidence, task, dictionary.n_functions, partial(dictionary.n_spanning, None))
     results = []
     for which in against:
         problem = PartitionedProblem(
@@ -191,7 +224,11 @@ def fit_classification(
             make=Labels(classes, which),
             numbers=np.arange(m, dtype=np.intp),
         )
-        results.append(run(problem, task.solver, task.settings(), task.generator()))
+        if by == "indicators" and which is not None:
+            member = _regression_on(cluster.relabelled(Member(classes, which)), task, dictionary)
+            results.append(classification.solve_member(task, problem, member))
+        else:
+            results.append(run(problem, task.solver, task.settings(), task.generator()))
     warn_unconverged([result.status for result in results], noise=False)
     return classification.collect(task, dictionary, results, rule)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
-from sparsebayes.basis.arrays import Place, evaluate_elsewhere, is_elsewhere
+from sparsebayes.basis.arrays import ArrayFunctions, Place, evaluate_elsewhere, is_elsewhere
 from sparsebayes.basis.distances import scattered_rows
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
 from sparsebayes.basis.places import Places
@@ -25,6 +25,7 @@ from sparsebayes.design import (
     Reduction,
     as_design,
     centred,
+    compress_elsewhere,
     compress_kernel,
     representatives,
 )
@@ -42,7 +43,11 @@ _DENSE_BYTES = 2**31
 _RANGE = 1e130
 # Entries of a kernel matrix from which on compressing it is tried, and the error that it may have in the search.
 _WORTH_IT = 500_000
+# The largest rank at which it pays, as a part of the functions.
+HALF_RANK = 0.5
 _REMAINDER = 1e-5
+# What may be left over of a function, as a part of its square, by others that roughly span it.
+_ROUGH_REMAINDER = 0.1
 # The bounds by which the certificate rules functions out grow with the number of rows: for more rows than this, a
 # closer compression leaves it fewer to evaluate.
 _MANY_ROWS = 100_000
@@ -149,6 +154,22 @@ class Dictionary:
     sample: Sample | None = None
     left_aside: int = 0
 
+    @property
+    def n_functions(self) -> int:
+        """Functions that are no copies of others, those that are no candidates among them."""
+        return int(np.sum(self.eligible)) + self.left_aside
+
+    def n_spanning(self, X: Any, most: int) -> int:
+        """Functions that roughly span all of them, if these are ``most`` functions of a smooth kernel; else all."""
+        functions = self.functions
+        if isinstance(functions, ArrayFunctions) and functions.compressible:
+            found: Any = compress_elsewhere(functions, X, _ROUGH_REMAINDER, most)
+        elif isinstance(functions, KernelFunctions) and functions.compressible:
+            found = compress_kernel(functions, functions.centres, _ROUGH_REMAINDER, most)
+        else:
+            found = None
+        return self.n_functions if found is None else len(found.landmarks)
+
     @classmethod
     def of_reduction(
         cls,
@@ -191,11 +212,10 @@ class Dictionary:
         candidates: Index | None = None,
         by_row: bool = False,
         compress: bool = True,
-        partial: bool = True,
+        rank: float = HALF_RANK,
         single: bool = False,
         weights: Array | None = None,
         thin: bool = False,
-        low_rank: bool = True,
     ) -> Dictionary:
         """Bind the basis to the training rows, take some of its functions or all, and add the intercept.
 
@@ -218,16 +238,14 @@ class Dictionary:
             Whether kept functions are put in the order of the training rows.
         compress : bool
             Whether a design of low rank may stand in where that pays.
-        partial : bool
-            Whether the search may go on in a part of the functions.
+        rank : float
+            Largest rank of a compression, as a part of the functions; zero where the search makes no use of one.
         single : bool
             Hold the values of the functions in single precision.
         weights : ndarray of shape (n_samples,), optional
             Of the rows, in the means of the columns; all one by default.
         thin : bool
             Whether a part of the functions may be all the candidates, where there are many that do not compress.
-        low_rank : bool
-            Whether the search makes use of a compression; if not, many functions are thinned although they compress.
         """
         if basis is None and fit_intercept:
             return cls._of_columns(X, np.ones(X.shape[0]) if weights is None else weights, single)
@@ -238,10 +256,10 @@ class Dictionary:
             functions = functions.restrict(candidates)
         closest = None
         if thin and compress and not single and functions is not None:
-            few, closest = _few(functions, X, low_rank)
+            few, closest = _few(functions, X, rank > 0.0)
             if few is not None:
                 return cls._thinned(X, few, len(functions) - len(few), basis, fit_intercept, by_row)
-        return cls._of(X, functions, basis, fit_intercept, by_row, compress, partial, single, closest)
+        return cls._of(X, functions, basis, fit_intercept, by_row, compress, rank, single, closest)
 
     @classmethod
     def _thinned(
@@ -284,13 +302,13 @@ class Dictionary:
         fit_intercept: bool,
         by_row: bool,
         compress: bool,
-        partial: bool,
+        rank: float,
         single: bool = False,
         closest: CompressedDesign | None = None,
     ) -> Dictionary:
         # Without compression the search goes the same way, on all rows: it begins among the same functions.
-        if closest is None and functions is not None and partial:
-            closest = _compress(functions, X, compress)
+        if closest is None and functions is not None and rank > 0.0:
+            closest = _compress(functions, X, compress, rank)
         landmarks, stand_in = None if closest is None else closest.landmarks, closest if compress else None
         if functions is not None and stand_in is not None:
             design = LazyDesign(functions, X)
@@ -309,7 +327,7 @@ class Dictionary:
 
     def with_functions(self, X: Any, functions: Functions) -> Dictionary:
         """The dictionary with each function replaced by another of the same place."""
-        return self._of(X, functions, self.basis, self.bias is not None, self.by_row, compress=False, partial=False)
+        return self._of(X, functions, self.basis, self.bias is not None, self.by_row, compress=False, rank=0.0)
 
     @classmethod
     def _build_elsewhere(
@@ -506,14 +524,14 @@ def _beside_ones(functions: Functions, X: Array, ones: bool) -> Array:
     return values
 
 
-def _compress(functions: Functions, X: Array, compress: bool) -> CompressedDesign | None:
+def _compress(functions: Functions, X: Array, compress: bool, rank: float) -> CompressedDesign | None:
     """A design of low rank where the kernel is smooth enough for that to pay; for its landmarks only, a small one."""
     n = X.shape[0]
     if not isinstance(functions, KernelFunctions) or not functions.compressible or n * len(functions) < _WORTH_IT:
         return None
     if not compress and 8 * n * len(functions) > _DENSE_BYTES:
         return None
-    return compress_kernel(functions, X, _tolerance(n), min(n, len(functions)) // 2)
+    return compress_kernel(functions, X, _tolerance(n), int(rank * min(n, len(functions))))
 
 
 def _tolerance(n: int) -> float:
@@ -524,7 +542,7 @@ def landmarks_of(functions: Functions | None, n: int) -> Index | None:
     """Functions that nearly span all others on n rows that are elsewhere: those that the rows in memory would have."""
     if not isinstance(functions, KernelFunctions) or not functions.compressible or n * len(functions) < _WORTH_IT:
         return None
-    spanning = compress_kernel(functions, functions.centres, _tolerance(n), min(n, len(functions)) // 2)
+    spanning = compress_kernel(functions, functions.centres, _tolerance(n), int(HALF_RANK * min(n, len(functions))))
     return None if spanning is None else spanning.landmarks
 
 

@@ -44,11 +44,14 @@ SETTINGS = """
         (classification; True by default).  Classes have functions of their own with False, and also while widths are
         learned, with restarts, with solvers other than the sequential one in batches, and where no
         function of all classes is found.
-    evidence : {"indicators", "laplace"}
-        What chooses the functions that more than two classes share (classification).  ``"indicators"``: the evidence of
-        a regression on the indicators of the classes, which is exact; the softmax learns one scale for all of its
-        precisions.  ``"laplace"``: that of the softmax, by Laplace's approximation, every precision for itself; a third
-        of the functions, which predict worse where classes can be separated.
+    evidence : {"auto", "indicators", "laplace"}
+        What chooses the functions of two classes, and those that more than two share (classification).
+        ``"indicators"``: the evidence of a regression on the indicators of the classes, which is exact; the logistic or
+        softmax likelihood learns one scale for all of its precisions.  ``"laplace"``: that of this likelihood, by
+        Laplace's approximation, every precision for itself, as in the papers; fewer functions, which predict worse
+        where classes can be separated.  ``"auto"``: the first, but the second for two classes where at most one
+        function for every eight rows spans the dictionary, or a checkpoint is kept.  While widths are learned, with
+        restarts and with solvers other than the sequential one in batches it is always the second.
     multi_class : {"softmax", "ovr"}
         With more than two classes: one joint model, or one against the rest for each (classification).
     class_weight : dict or "balanced", optional

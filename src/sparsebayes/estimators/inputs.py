@@ -17,7 +17,7 @@ from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
 from sparsebayes.estimators.cluster import Cluster, bind_on_cluster, column_means, is_dask, predict_blocks
 from sparsebayes.estimators.cluster_fits import dictionary_on
 from sparsebayes.estimators.devices import check_arrays, map_elsewhere, to_host
-from sparsebayes.estimators.dictionary import Dictionary, Kept, evaluate_kept
+from sparsebayes.estimators.dictionary import HALF_RANK, Dictionary, Kept, evaluate_kept
 from sparsebayes.estimators.explained import Explained
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.progress import Progress, silent_where_watched
@@ -139,7 +139,6 @@ class Inputs(Described, Explained, Portable, ABC):
             self._learned_gamma,
             vars(self).get("_thread"),
         )
-        shared = self._shares_functions(task)
         dictionary = Dictionary.build(
             X,
             self._make_basis(X, given),
@@ -148,11 +147,10 @@ class Inputs(Described, Explained, Portable, ABC):
             candidates=self._candidates(rows),
             by_row=self._by_row,
             compress=check_compression(self.compression),
-            partial=solver.working_sets and not task.whole,
+            rank=self._largest_rank(task),
             single=choose("storage", self.storage, STORAGES) == "float32",
             weights=weights,
-            thin=(self._gaussian_rows and solver.in_batches and solver.working_sets and not task.whole) or shared,
-            low_rank=not shared,
+            thin=self._by_regression(task),
         )
         return task, dictionary, y, rows
 
@@ -173,9 +171,14 @@ class Inputs(Described, Explained, Portable, ABC):
             raise ValueError("checkpoint: functions that candidates generates are not kept; use one or the other")
         return CheckpointFile.open(self.checkpoint, fingerprint(self, *map(to_host, data)))
 
-    def _shares_functions(self, task: Task) -> bool:
-        """Whether several classes are to share functions, all of whose columns are then held."""
-        return False
+    def _largest_rank(self, task: Task) -> float:
+        """Largest rank, as a part of the functions, at which a compression is of use; zero where none is."""
+        return HALF_RANK if task.solver.working_sets and not task.whole else 0.0
+
+    def _by_regression(self, task: Task) -> bool:
+        """Whether a search in batches on Gaussian rows chooses the functions."""
+        solver = task.solver
+        return self._gaussian_rows and solver.in_batches and solver.working_sets and not task.whole
 
     @property
     def _gaussian_rows(self) -> bool:

@@ -212,7 +212,7 @@ def _posing(task: Task, groups: list[_Group]) -> Callable[[Dictionary], list[Gau
 
     def make(current: Dictionary) -> list[GaussianProblem]:
         eligible = current.eligible
-        return [_pose(task, current, eligible, group.t) for group in groups]
+        return [pose(task, current, eligible, group.t) for group in groups]
 
     return make
 
@@ -248,7 +248,7 @@ def _learn_on_some(task: Task, dictionary: Dictionary, groups: list[_Group]) -> 
     return Learned(whole, results, dictionary.basis, dict.fromkeys(names, ParameterStatus.LEARNED))
 
 
-def _pose(
+def pose(
     task: Task,
     dictionary: Dictionary,
     eligible: NDArray[np.bool_],
@@ -302,14 +302,14 @@ def _solve(
         nonlocal current
         if generate is not None:
             current = current.generate(task.X, kept, generate, rng)
-            return _pose(task, current, current.eligible, t)
+            return pose(task, current, current.eligible, t)
         current = current.refine(task.X, kept)
         new = np.arange(current.design.shape[1]) >= dictionary.design.shape[1]
         usable = current.eligible
-        return _pose(task, current, usable & ~new, t, usable & new)
+        return pose(task, current, usable & ~new, t, usable & new)
 
     settings = task.settings(number, noise_variance=group.noise, grow=grow if growing else None, warm=warm)
-    problem = _pose(task, dictionary, eligible, t)
+    problem = pose(task, dictionary, eligible, t)
     if robust is None:
         settings = settings if growing else replace(settings, reached=reached)
         result = run_guarded(problem, task.solver, settings, task.generator())
@@ -320,7 +320,7 @@ def _solve(
 
 def _solve_varying(task: Task, dictionary: Dictionary, group: _Group, number: int) -> Solved:
     """Learn the mean and the noise of one target."""
-    problem = _pose(task, dictionary, dictionary.eligible, group.t)
+    problem = pose(task, dictionary, dictionary.eligible, group.t)
     found = run_varying(problem, task.solver, task.settings(number, warm=task.warm(number)), task.generator())
     result = _bounded(found.result, found.bound, found.log_prior)
     return Solved(dictionary, result, group.scale, variance=found.noise)

@@ -49,6 +49,11 @@ class Task:
     thread: Thread | None = None
 
     @property
+    def n_rows(self) -> float:
+        """Rows, each as often as its weight says."""
+        return float(np.sum(self.weights))
+
+    @property
     def whole(self) -> bool:
         """Whether the whole dictionary is needed at every step: it changes, or models of it are given."""
         return self.gamma is not None or self.n_restarts > 0 or self.thread is not None

@@ -12,7 +12,7 @@ from sparsebayes.posterior.far import reduced, restored, within
 from sparsebayes.typing import Array
 
 # Factors of a covariance that are tried: half orders of magnitude.
-_TEMPERS = (1.0, 0.3, 0.1, 0.03, 0.01)
+TEMPERS = (1.0, 0.3, 0.1, 0.03, 0.01)
 
 
 def moderation(variance: Array, unit: Array | float = 1.0) -> Array:
@@ -109,9 +109,9 @@ class ClassPosterior:
         rows, best = np.arange(len(left_out)), np.argmax(left_out, axis=1)
         apart = variance + variance[rows, best, None]
         apart[rows, best] = 0.0
-        decided = [log_softmax(moderated_gaps(left_out, factor * apart), axis=1) for factor in _TEMPERS]
+        decided = [log_softmax(moderated_gaps(left_out, factor * apart), axis=1) for factor in TEMPERS]
         best = int(np.argmax([counts @ np.sum(targets * one, axis=1) for one in decided]))
-        return replace(self, temper=_TEMPERS[best])
+        return replace(self, temper=TEMPERS[best])
 
     @property
     def differences(self) -> Array:

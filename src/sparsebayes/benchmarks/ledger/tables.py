@@ -45,15 +45,16 @@ def data_folder() -> Path:
     return Path(os.environ.get("SPARSEBAYES_DATA") or Path("..", "shared", "data")).expanduser()
 
 
-# Ways to take several classes, by what is added to the name of a table: one against the rest, jointly with functions of
-# each class's own, and jointly with one set of functions that a regression chooses, which is the default, or Laplace's
-# evidence.
+# Ways to take several classes, by what is added to the name of a table: jointly with one set of functions that a
+# regression chooses, which is the default, or Laplace's evidence; jointly with functions of each class's own; and one
+# against the rest.
 _WAYS: dict[str, dict[str, Any]] = {
-    "": {"multi_class": "ovr"},
-    "_joint": {"shared_support": False},
-    "_shared": {},
+    "": {},
     "_laplace": {"evidence": "laplace"},
+    "_joint": {"shared_support": False},
+    "_ovr": {"multi_class": "ovr"},
 }
+OTHER_WAYS = tuple(ending for ending in _WAYS if ending)
 
 
 def table_problems() -> list[Problem]:

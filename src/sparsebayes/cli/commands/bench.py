@@ -184,6 +184,9 @@ def classes(
     seeds: Annotated[
         str | None, typer.Option("--seeds", help="Draws, such as 0-4 or 0,3; 0-4, or 0 in a quick run.")
     ] = None,
+    evidence: Annotated[
+        str | None, typer.Option("--evidence", help="What chooses the functions: indicators or laplace; auto by default.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Three small tables, one draw.")] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write as well.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
@@ -194,6 +197,7 @@ def classes(
     Examples:
       sparsebayes bench classes --quick
       sparsebayes bench classes --seeds 0-2 --only image --only digits
+      sparsebayes bench classes --only image --evidence laplace
 
     Errors, log losses (of the support vector machine by Platt's method), functions and seconds of processor time.
     """
@@ -208,7 +212,8 @@ def classes(
     if out is not None:
         check_target(out)
     progress = Console(stderr=True, highlight=False, markup=False)
-    rows = list(classifiers.run(problems, draws, progress.print))
+    options = {} if evidence is None else {"evidence": evidence}
+    rows = list(classifiers.run(problems, draws, progress.print, **options))
     if not rows:
         raise ValueError("nothing could be measured: SPARSEBAYES_DATA must name the folder of the tables")
     if out is not None:

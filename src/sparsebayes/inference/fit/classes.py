@@ -1,17 +1,12 @@
 r"""A fit of several classes that share functions: a regression on their indicators, the softmax, and the certificate.
 
-A regression on the indicators of the classes (least squares) is cheap, since after the inner products it costs nothing
-in rows, and its evidence is exact.  It keeps many functions where classes do not overlap.  What then remains to be said
-of the softmax there are two ways to learn:
+The regression (``indicators.py``) keeps many functions where classes do not overlap.  What then remains to be said of
+the softmax there are two ways to learn:
 
 * ``"indicators"``: the functions and their precisions relative to one another are those of the regression, and one
   number, by which all of these are divided, is that with the most evidence of the softmax;
 * ``"laplace"``: the regression's functions are where the search begins.  Every precision is settled under the softmax,
   functions without relevance leave, and the loop adds what is missing.
-
-The second has by far the more evidence, since it has a number for every function to raise it by, and by Laplace's
-approximation that number is worth too much: where classes can be separated, the curvature at the mode is next to
-nothing, and with it the cost of a weight.  Of one number for all functions the same evidence is a good judge.
 """
 
 from __future__ import annotations
@@ -22,44 +17,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsebayes.inference.fit.certificate import Certificate
+from sparsebayes.inference.fit.indicators import LARGER, MOST, Notes, Stopped, best_scale, regress
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.run import Result
 from sparsebayes.inference.fit.settings import Settings
 from sparsebayes.inference.models.classes import RANGE, ClassModel, ClassRows
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.mode import LaplaceProblem
-from sparsebayes.inference.models.problem import GaussianProblem, Index
+from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective.support import Support
 from sparsebayes.inference.search.climb import climb
-from sparsebayes.inference.search.starts import FAST_NOISE, Held, Schedule
 from sparsebayes.inference.solvers.solver import Solver
-from sparsebayes.inference.status import Record, Status
+from sparsebayes.inference.status import Status
 from sparsebayes.threads import one_thread
 
-# Functions that the regression chooses at most, one for so many rows, and that a model may hold; weights that it may
-# hold, since every step costs the square of the functions for every class, and their covariance is a matrix.
-_ROWS_EACH = 8
-_MOST = 200
+# Weights that a model may hold: every step costs the square of the functions for every class, and the covariance of the
+# weights is a matrix.
 _MOST_WEIGHTS = 4000
-_FEWEST = 10
 # The largest first precision of a function of unit mean square, where all of them are settled: log-odds of three
 # standard deviations.
 _FIRST = 0.1
-# By how much precisions of the regression are divided at first: log-odds are five or six times as large as indicators.
-# And the first and last factor by which better ones are sought: closer costs a mode for next to no evidence.
-_LARGER = 30.0
-_COARSELY, _FINELY = 4.0, 1.5
-# What the regression, and the first settling, are content with, in nats.
+# What the first settling is content with, in nats.
 _ROUGHLY = 0.1
 # The least tolerance, in nats: Laplace's evidence of several classes is wrong by far more, and a finer search of ten
 # classes of digits takes five times as long for a log loss that is no lower.
 _LEAST_TOL = 0.1
-# Noise variance of the regression, as a part of its targets' mean square, below which it has collapsed and is held: it
-# is about a tenth and more on the ledger's tables, and next to nothing where functions can reproduce a few rows.
-_LEAST_NOISE = 0.01
-# How closely the regression's maximum and the mode of what is reported are found, in nats, and modes without one of its
-# functions.
+# How closely the mode of what is reported is found, in nats, and modes without one of its functions.
 _CLOSELY, _NEARLY = 1e-15, 1e-6
 # Functions that are looked at closely before the certificate is given, additions that are tried in earnest, and from
 # which part of the tolerance on: predictions are of second order, and may be wrong to either side.
@@ -131,13 +114,21 @@ class SharedFunctions:
         return Support(np.tile(lost, K), np.tile(ratio, K), np.tile(np.maximum(fit, 0.0), K))
 
 
-def run_classes(problem: LaplaceProblem, solver: Solver, settings: Settings, evidence: str = "indicators") -> Result:
+def run_classes(
+    problem: LaplaceProblem,
+    regression: GaussianProblem,
+    solver: Solver,
+    settings: Settings,
+    evidence: str = "indicators",
+) -> Result:
     """Search for the functions that several classes share, and certify them.
 
     Parameters
     ----------
     problem : LaplaceProblem
         The dictionary, and a softmax over the classes.
+    regression : GaussianProblem
+        Contrasts of the classes on the same dictionary.
     solver : Solver
         Its callback, and how many functions it adds at once.
     settings : Settings
@@ -146,39 +137,31 @@ def run_classes(problem: LaplaceProblem, solver: Solver, settings: Settings, evi
         Which evidence decides on functions and their precisions (see above).
     """
     with one_thread(), asked_to_stop() as stop:
-        return _Search(solver, settings, stop).solve(ClassRows(problem), evidence)
-
-
-class _Stopped(Exception):
-    """The loop ended before convergence."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status.value)
-        self.status = status
+        return _Search(solver, settings, stop).solve(ClassRows(problem), regression, evidence)
 
 
 class _Search:
-    """One fit: its model so far, and its history."""
+    """One fit: its model so far."""
 
     def __init__(self, solver: Solver, settings: Settings, stop: Callable[[], bool]) -> None:
-        self.solver, self.settings, self.stop = solver, settings, stop
+        self.solver, self.stop = solver, stop
         self.tol = max(settings.tol, _LEAST_TOL)
-        self.history: list[Record] = []
-        self.n_iter = 0
+        self.notes = Notes(solver, settings, stop)
 
-    def solve(self, rows: ClassRows, evidence: str) -> Result:
+    def solve(self, rows: ClassRows, regression: GaussianProblem, evidence: str) -> Result:
         """Regress, then scale or search, and certify."""
         self.model = ClassModel.of(rows, np.zeros(0, dtype=np.intp), np.zeros(0))
         status, refused = Status.CONVERGED, []
         try:
-            functions, alpha = self._regress(rows)
+            functions, alpha = regress(regression, self.notes, _largest(rows))
+            alpha = alpha / rows.norms[functions] ** 2  # at unit mean square
             if evidence == "indicators":
                 status = Status.INDICATORS
-                self._scale(ClassModel.of(rows, functions, alpha / _LARGER))
+                self._scale(ClassModel.of(rows, functions, alpha / LARGER))
             else:
-                self._settle(ClassModel.of(rows, functions, np.minimum(_FIRST, alpha / _LARGER)))
+                self._settle(ClassModel.of(rows, functions, np.minimum(_FIRST, alpha / LARGER)))
                 refused = self._climb()
-        except _Stopped as stopped:
+        except Stopped as stopped:
             status = stopped.status
         self.model = self.model.at(self.model.alpha, _CLOSELY)  # of a last settling
         # A regression's functions are not certified to be the best of this evidence: its most promising ones will do.
@@ -188,43 +171,15 @@ class _Search:
             status = Status.STALLED
         if status.converged and not self.model.size:
             status = Status.EMPTY
-        return Result(SharedFunctions.of(self.model), status, certificate, self.history, self.n_iter)
+        return Result(SharedFunctions.of(self.model), status, certificate, self.notes.history, self.notes.n_iter)
 
-    def _regress(self, rows: ClassRows) -> tuple[Index, Array]:
-        """Functions of a regression on the indicators of the classes, and their precisions at unit mean square.
-
-        Where the paper's schedule finds none, since no function gains alone, the noise is held low, which lets many in.
-        """
-        problem, counts = rows.problem, rows.counts
-        targets = rows.targets - np.average(rows.targets, axis=0, weights=counts)
-        data = Gram(GaussianProblem(problem.design, targets, counts, rows.eligible, problem.bias))
-        limit = min(_largest(rows), max(_FEWEST, int(np.sum(counts)) // _ROWS_EACH), self.settings.max_iter)
-        found = climb(Schedule().begin(data, None), _ROUGHLY, limit=limit, accepted=self._interrupted)
-        if not found.size:
-            found = climb(Held(FAST_NOISE).begin(data, None), _ROUGHLY, limit=limit, accepted=self._interrupted)
-        if found.beta * _LEAST_NOISE * data.mean_square > 1.0:
-            held = found.at_noise(1.0 / (_LEAST_NOISE * data.mean_square), learn_noise=False)
-            found = climb(held, _ROUGHLY, limit=limit, accepted=self._interrupted)
-        found = found.settled(_CLOSELY)  # at its maximum, which the way to it does not change
-        functions, alpha = found.functions, found.alpha / rows.norms[found.functions] ** 2
-        if problem.bias is None or not found.size or problem.bias in functions or not rows.eligible[problem.bias]:
-            return functions, alpha
-        # Centred indicators need no constant; outputs of the softmax do, for the class between two others and for rare
-        # ones.  It is held back no more than the function that is held back least.
-        return np.append(functions, problem.bias), np.append(alpha, np.min(alpha))
-
-    def _interrupted(self, before: GaussianModel, after: GaussianModel) -> None:
-        if self.stop():
-            raise _Stopped(Status.INTERRUPTED)
-
-    def _scale(self, best: ClassModel) -> None:
+    def _scale(self, begun: ClassModel) -> None:
         """Take the model whose precisions are multiplied by the number with which they have the most evidence."""
-        factor = _COARSELY
-        while best.size and factor >= _FINELY and not self.stop():
-            trials = (best.at(np.clip(step * best.alpha, *RANGE)) for step in (1.0 / factor, factor))
-            better = next((trial for trial in trials if trial.objective > best.objective), None)
-            best, factor = (best, np.sqrt(factor)) if better is None else (better, factor)
-        self._take(best)
+
+        def at(model: ClassModel, factor: float) -> ClassModel:
+            return model.at(np.clip(factor * model.alpha, *RANGE))
+
+        self._take(best_scale(begun, at, lambda model: model.objective, self.stop) if begun.size else begun)
 
     def _settle(self, begun: ClassModel) -> None:
         """Take the functions to begin with, all of their precisions settled."""
@@ -279,35 +234,15 @@ class _Search:
         return None
 
     def _note(self, before: ClassModel, after: ClassModel) -> None:
-        """Take a move, at its very mode, show it, and stop where it is time."""
+        """Take a move, at its very mode."""
         self.model = after = after.at(after.alpha, _CLOSELY)
-        old, new = set(before.indices), set(after.indices)
-        added, removed = new - old, old - new
-        record = Record(
-            start=0,
-            move="add" if added else "sweep",
-            function=min(added) if len(added) == 1 else -1,
-            n_moves=len(added) + len(removed) or after.size,
-            evidence=after.evidence,
-            objective=after.objective,
-            n_active=after.size * after.rows.n_classes,
-            noise_variance=1.0,
-            added=tuple(after.rows.pairs(sorted(added))),
-            removed=tuple(after.rows.pairs(sorted(removed))),
-        )
-        self.n_iter += record.n_moves
-        self.history.append(record)
-        if self.settings.observe is not None:
-            self.settings.observe(record)
-        if self.stop() or (self.solver.callback is not None and self.solver.callback(record, after)):
-            raise _Stopped(Status.INTERRUPTED)
-        if self.n_iter >= self.settings.max_iter:
-            raise _Stopped(Status.MAX_ITER)
+        pairs = after.rows.pairs
+        self.notes.note(before.indices, after.indices, after.evidence, after.objective, after, pairs)
 
 
 def _largest(rows: ClassRows) -> int:
     """Functions that a model may hold."""
-    return min(_MOST, _MOST_WEIGHTS // rows.n_classes)
+    return min(MOST, _MOST_WEIGHTS // rows.n_classes)
 
 
 def certify_classes(

@@ -14,6 +14,7 @@ A function of a problem with K outputs is a pair (column m, output k), numbered 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ _CURVED = 1e-3
 # A function whose weight the data determine to a smaller part than this is zero: whether a sweep left it or a deletion
 # took it is rounding.
 _IDLE = 1e-8
+# Standard errors that a gain of rows that are left out must be above zero to count.
+_CLEARLY = 2.0
 # How closely a sweep settles what is then polished, in nats.
 _CLOSE = 1e-9
 # Models up to this size are polished, until the gradient is this small; a step may lower the evidence by rounding.
@@ -172,6 +175,14 @@ class LaplaceActive(Active):
         """Covariance of the Gaussian about the mode that is nearest to the posterior (``nearest.py``); of classes."""
         columns, mean = self._columns, self.mean
         return nearest_covariance(lambda root: columns.expected_gram(mean, root), self.alpha, self._root)
+
+    def best_share(self, covariance: Array, shares: Sequence[float]) -> float:
+        """The share of a covariance with which rows of two classes, each left out, are predicted best.
+
+        It is the first one where no other gains clearly more: the functions were chosen on the same rows.
+        """
+        gain, square = self._columns.left_out_gains(self.mean, self.covariance, covariance, shares)
+        return shares[int(np.argmax(np.where(gain > _CLEARLY * np.sqrt(square), gain, 0.0)))]
 
     # -- statistics ----------------------------------------------------------------------------------------
 

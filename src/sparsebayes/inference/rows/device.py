@@ -65,6 +65,10 @@ class ArrayColumns(ActiveColumns):
         self._parts = whole or [place.xp.take(values, place.indices(group), axis=1) for group in self.groups]
 
     @property
+    def _xp(self) -> Any:
+        return self._place.xp
+
+    @property
     def _likelihood(self) -> ArrayLikelihood:
         likelihood = self.problem.likelihood
         if not isinstance(likelihood, ArrayLikelihood):

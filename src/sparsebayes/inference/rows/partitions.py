@@ -6,7 +6,7 @@ contributions are joined in a fixed order: which worker did what, or had to do i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -151,6 +151,10 @@ class PartitionedColumns(ActiveColumns):
         """Expected Gram matrix of classes: one pass."""
         return self._sum(_expected, weights, root)[0]
 
+    def left_out_gains(self, weights: Array, covariance: Array, wider: Array, shares: Sequence[float]) -> Array:
+        """Log likelihoods of rows that are left out: one pass."""
+        return self._sum(_left_out, weights, covariance, wider, shares)[0]
+
     def measure(
         self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
     ) -> Measured:
@@ -216,6 +220,10 @@ def _bend(partition: Partition, model: Model, weights: Array, covariance: Array)
 
 def _expected(partition: Partition, model: Model, weights: Array, root: Array) -> tuple[Any, ...]:
     return (model.on(partition).expected_gram(weights, root),)
+
+
+def _left_out(partition: Partition, model: Model, *asked: Any) -> tuple[Any, ...]:
+    return (model.on(partition).left_out_gains(*asked),)
 
 
 def _measure(

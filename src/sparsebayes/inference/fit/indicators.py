@@ -1,0 +1,246 @@
+r"""Functions of a classifier by a regression on the indicators of its classes, and one scale by Laplace's evidence.
+
+Laplace's evidence has a number for every function to be raised by, and where classes can be separated each of them is
+worth too much: the curvature at the mode is next to nothing there, and with it the cost of a weight.  So the evidence
+rises while the error does.  Two things can be trusted.  A regression on the indicators of the classes has an exact
+evidence, and costs nothing in rows after the inner products; it chooses the functions and their precisions
+:math:`\alpha_m` relative to one another.  And of *one* number for all functions, :math:`c` in :math:`\alpha_m/c`,
+Laplace's evidence is a good judge: log-odds are larger than indicators, by how much depends on how the classes overlap.
+
+K indicators of a row sum to one, so that K - 1 contrasts of them are all that there is to explain: for two classes that
+is one target, the indicator of the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sparsebayes.inference.fit.certificate import Certificate, certify
+from sparsebayes.inference.fit.interrupt import asked_to_stop
+from sparsebayes.inference.fit.run import Result
+from sparsebayes.inference.fit.settings import Settings
+from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.models.laplace import LaplaceActive
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.problem import GaussianProblem, Index
+from sparsebayes.inference.search.climb import climb
+from sparsebayes.inference.search.starts import FAST_NOISE, Held, Schedule
+from sparsebayes.inference.solvers.solver import Solver
+from sparsebayes.inference.status import Record, Status
+from sparsebayes.threads import one_thread
+
+# Functions that the regression chooses at most, one for so many rows, and in any case; it may always choose a few.
+ROWS_EACH = 8
+MOST = 200
+_FEWEST = 10
+# Functions up to which all of them are scored at every step: of more, those that nearly span the others.
+FEW_FUNCTIONS = 3001
+# By how much precisions of the regression are divided at first: log-odds are five or six times as large as indicators.
+# And the first and last factor by which better ones are sought: closer costs a mode for next to no evidence.
+LARGER = 30.0
+_COARSELY, _FINELY = 4.0, 1.5
+# What the regression is content with, in nats, and how closely its maximum is found.
+_ROUGHLY, _CLOSELY = 0.03, 1e-15
+# Noise variance of the regression, as a part of its targets' mean square, below which it has collapsed and is held: it
+# is about a tenth and more on the ledger's tables, and next to nothing where functions can reproduce a few rows.
+_LEAST_NOISE = 0.01
+
+M = TypeVar("M")
+
+
+class Stopped(Exception):
+    """The search ended before convergence."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.value)
+        self.status = status
+
+
+class Notes:
+    """What a fit has done so far: its moves are counted, kept, shown, and end it where it is time.
+
+    Parameters
+    ----------
+    solver, settings : Solver, Settings
+        Who is told of a move, and how many there may be.
+    stop : callable
+        Whether somebody has asked to stop.
+    """
+
+    def __init__(self, solver: Solver, settings: Settings, stop: Callable[[], bool]) -> None:
+        self.solver, self.settings, self.stop = solver, settings, stop
+        self.history: list[Record] = []
+        self.n_iter = 0
+
+    def note(
+        self,
+        old: Sequence[int],
+        new: Sequence[int],
+        evidence: float,
+        objective: float,
+        model: Any,
+        numbered: Callable[[Sequence[int]], list[int]] = list,
+    ) -> None:
+        """A move from one set of functions to another, and the model that it led to; records number weights."""
+        added, removed = sorted(set(new) - set(old)), sorted(set(old) - set(new))
+        record = Record(
+            start=0,
+            move="add" if added else "sweep",
+            function=added[0] if len(added) == 1 else -1,
+            n_moves=len(added) + len(removed) or len(new),
+            evidence=evidence,
+            objective=objective,
+            n_active=len(numbered(new)),
+            noise_variance=1.0,
+            added=tuple(numbered(added)),
+            removed=tuple(numbered(removed)),
+        )
+        self.n_iter += record.n_moves
+        self.history.append(record)
+        if self.settings.observe is not None:
+            self.settings.observe(record)
+        asked = self.solver.callback is not None and self.solver.callback(record, model)
+        if asked or self.stop():
+            raise Stopped(Status.INTERRUPTED)
+        if self.n_iter >= self.settings.max_iter:
+            raise Stopped(Status.MAX_ITER)
+
+    def interrupted(self, before: GaussianModel, after: GaussianModel) -> None:
+        """Stop a climb where somebody has asked to."""
+        if self.stop():
+            raise Stopped(Status.INTERRUPTED)
+
+
+def contrasts(classes: Array, counts: Array) -> Array:
+    """Centred indicators of K classes, (N, K), in K - 1 orthonormal contrasts of them; of two, that of the second."""
+    centred = classes - np.average(classes, axis=0, weights=counts)
+    K = classes.shape[1]
+    if K == 2:
+        return centred[:, 1:]
+    each = np.arange(1, K)
+    # Helmert's: class k against those before it.
+    basis = np.where(each < np.arange(K)[:, None], 0.0, 1.0)
+    basis[each, each - 1] = -each
+    return centred @ (basis / np.sqrt(each * (each + 1.0)))
+
+
+def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[Index, Array]:
+    """Functions of a regression on contrasts of the classes, and their precisions.
+
+    Where the paper's schedule finds none, since no function gains alone, the noise is held low, which lets many in.
+
+    Parameters
+    ----------
+    problem : GaussianProblem
+        The contrasts on the dictionary.
+    notes : Notes
+        Who may ask to stop.
+    limit : int
+        Functions at most.
+
+    Returns
+    -------
+    functions, alpha : ndarray of shape (P,)
+        Numbers of the functions, and precisions in their units.
+    """
+    few = problem.n_functions <= FEW_FUNCTIONS
+    small = problem if few else problem.reduced(lambda done: None, noise_given=False) or problem
+    data = Gram(small)
+    limit = min(limit, max(_FEWEST, int(data.n) // ROWS_EACH), notes.settings.max_iter)
+
+    def ascend(begun: GaussianModel) -> GaussianModel:
+        return climb(begun, _ROUGHLY, limit=limit, accepted=notes.interrupted)
+
+    found = ascend(Schedule().begin(data, None))
+    if not found.size:
+        found = ascend(Held(FAST_NOISE).begin(data, None))
+    if found.beta * _LEAST_NOISE * data.mean_square > 1.0:
+        found = ascend(found.at_noise(1.0 / (_LEAST_NOISE * data.mean_square), learn_noise=False))
+    found = found.settled(_CLOSELY)  # at its maximum, which the way to it does not change
+    functions, alpha = np.array(small.whole(found.indices)[1], dtype=np.intp), found.alpha
+    bias = problem.bias
+    if bias is None or not found.size or bias in functions or not problem.candidates[bias]:
+        return functions, alpha
+    # Centred indicators need no constant; outputs of a classifier do, for the class between two others and for rare
+    # ones.  It is held back no more than the function that is held back least.
+    least = np.min(alpha * data.n / data.norms[found.functions] ** 2)
+    return np.append(functions, bias), np.append(alpha, least)
+
+
+def best_scale(begun: M, at: Callable[[M, float], M], height: Callable[[M], float], stop: Callable[[], bool]) -> M:
+    """The model whose precisions are multiplied by the number with which they have the most evidence.
+
+    Parameters
+    ----------
+    begun : model
+        Where to begin.
+    at : callable
+        The model with its precisions multiplied by a number.
+    height : callable
+        What is to be large.
+    stop : callable
+        Whether to end with the best so far.
+    """
+    best, factor = begun, _COARSELY
+    while factor >= _FINELY and not stop():
+        trials = (at(best, step) for step in (1.0 / factor, factor))
+        better = next((trial for trial in trials if height(trial) > height(best)), None)
+        best, factor = (best, np.sqrt(factor)) if better is None else (better, factor)
+    return best
+
+
+def run_indicators(problem: LaplaceProblem, regression: GaussianProblem, solver: Solver, settings: Settings) -> Result:
+    """Two classes: functions and relative precisions by a regression, one scale by Laplace's evidence.
+
+    Parameters
+    ----------
+    problem : LaplaceProblem
+        The dictionary, and the logistic likelihood of the classes, wherever the rows are.
+    regression : GaussianProblem
+        The indicator of the second class, less its mean, on the same dictionary.
+    solver : Solver
+        Its callback.
+    settings : Settings
+        When to stop.
+    """
+    with one_thread(), asked_to_stop() as stop:
+        notes, status, active = Notes(solver, settings, stop), Status.INDICATORS, LaplaceActive(problem)
+        try:
+            functions, alpha = regress(regression, notes)
+            if len(functions):
+                active = LaplaceActive.from_model(problem, functions.tolist(), alpha / LARGER)
+                active = best_scale(active, _rescaled, LaplaceActive.objective, stop)
+                active = _rescaled(active, 1.0)  # its mode to the last digits
+                notes.note((), active.indices, active.evidence(), active.objective(), active)
+        except Stopped as stopped:
+            status = stopped.status
+        certificate = _certified(active, settings.tol)
+        if status.converged and not active.size:
+            status = Status.EMPTY
+        return Result(active, status, certificate, notes.history, notes.n_iter)
+
+
+def _certified(active: LaplaceActive, tol: float) -> Certificate:
+    """What single moves would gain: of a compressed dictionary by its compression, whose error the certificate names.
+
+    Many of them gain, since the search was for something else, so that bounds rule out none of them, and to score all
+    functions exactly would cost more than the search.
+    """
+    problem, error = active.problem, 0.0
+    if problem.stand_in is not None:
+        active = LaplaceActive.from_model(problem.roughly(), active.indices, active.alpha, active.mean)
+        error = float(problem.stand_in.error)
+    certificate = certify(active, learn_noise=False, tol=tol, start=0)
+    return replace(certificate, compression_error=max(error, certificate.compression_error))
+
+
+def _rescaled(active: LaplaceActive, factor: float) -> LaplaceActive:
+    return active.moved(factor * active.alpha, 1.0)
+
+
+__all__ = ["best_scale", "contrasts", "regress", "run_indicators"]
