@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import sparsebayes
 from sparsebayes.cli.main import app
 from sparsebayes.studies.page import title
 from sparsebayes.studies.registry import all_studies
@@ -53,6 +54,16 @@ def test_every_public_name_is_on_the_api_page(package):
     listed = _listed()
     assert described
     assert [name for name, found in described.items() if not any(found is other for other in listed)] == []
+
+
+@pytest.mark.parametrize("name", [name for name in sparsebayes.__all__ if inspect.isclass(getattr(sparsebayes, name))])
+def test_the_parameters_described_are_those_that_there_are(name):
+    cls = getattr(sparsebayes, name)
+    _, _, described = inspect.getdoc(cls).partition("Parameters\n----------\n")
+    described = re.split(r"\n\w+\n-+\n", described)[0]
+    names = [one for line in re.findall(r"^(\w[\w, ]*) :", described, re.M) for one in line.split(", ")]
+    assert names
+    assert sorted(names) == sorted(inspect.signature(cls).parameters)
 
 
 def _commands():

@@ -71,6 +71,15 @@ TARGETS: dict[str, tuple[str, ...]] = {
         *_ACTIVE,
         f"{_SUPPORT}certificate_says_what_a_noise_that_is_held_costs",
     ),
+    "inference/fit/guard.py": (
+        "unit/test_trust.py::test_rows_left_out_may_speak_for_a_noise_that_is_low",
+        "unit/test_trust.py::test_a_plane_with_little_noise_is_no_collapse",
+        "unit/test_trust.py::test_noise_is_held_where_the_evidence_would_let_it_collapse",
+        "unit/test_trust.py::test_noise_is_not_held_high_where_many_functions_predict_better",
+        "unit/test_trust.py::test_a_noise_does_not_collapse_because_every_row_counts_four_times",
+        "unit/test_trust.py::test_a_given_noise_is_no_noise_that_is_held",
+        f"{_SUPPORT}certificate_says_what_a_noise_that_is_held_costs",
+    ),
 }
 
 _OPPOSITE: dict[type, type] = {

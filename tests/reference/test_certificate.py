@@ -97,6 +97,19 @@ def test_a_function_that_should_go_is_seen():
     assert not found.converged
 
 
+def test_a_function_that_is_missing_is_seen():
+    rng = np.random.default_rng(5)
+    Phi = rng.standard_normal((60, 2))
+    t = 2.0 * Phi[:, 0] + 0.5 * Phi[:, 1] + 0.3 * rng.standard_normal(60)
+    problem = GaussianProblem(DenseDesign(Phi), t[:, None], np.ones(60), np.ones(2, dtype=bool))
+    found = certify(
+        ActiveSet.from_model(problem, [0], np.array([0.25]), 1.0 / 0.09), learn_noise=False, tol=1.0, start=0
+    )
+    assert found.kept_gain < 1.0 < found.excluded_gain
+    assert found.excluded_function == 1
+    assert not found.converged
+
+
 def test_a_noise_that_is_wrong_is_seen():
     rng = np.random.default_rng(4)
     Phi = rng.standard_normal((60, 1))

@@ -152,6 +152,20 @@ def test_the_best_precision_under_a_prior_is_the_best():
         assert np.isfinite(best[m]) == (np.max(value) > 0.0)
 
 
+def test_a_function_that_a_prior_outweighs_stays_out():
+    problem, _ = regression(n=40, m=8)
+    active = ActiveSet.from_model(problem, [0], np.array([1.0]), 4.0)
+    priors, found = Hyperpriors(30.0, 1e25), active.statistics()
+    assert found.q2[1] > found.s[1]  # the evidence alone would have it
+    rate, grid = priors.rates(active)[1], np.exp(np.linspace(-70.0, 12.0, 20001))
+    value = 0.5 * (found.q2[1] / (grid + found.s[1]) - np.log1p(found.s[1] / grid))
+    value += priors.a * np.log(rate * grid / priors.a) + priors.a - rate * grid
+    assert np.max(value) < -1.0
+    best, gain = priors.best_moves(active, found.alpha, found.s, found.q2)
+    assert np.isinf(best[1])
+    assert gain[1] == 0.0
+
+
 # -- the variational bounds -----------------------------------------------------------------------------------
 
 

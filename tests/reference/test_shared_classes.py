@@ -2,6 +2,7 @@
 
 import pickle
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -325,8 +326,12 @@ def test_the_audit_of_a_posterior_knows_shared_functions():
     X, y = datasets.load("iris", return_X_y=True)
     weights = np.random.default_rng(0).integers(1, 3, len(y))
     model = RVC().fit(X, y, weights)
-    found = check_posterior(model, X, y, weights)
-    assert found["factor"] == 0.0
+    check_posterior(model, X, y, weights)
+    posterior = model._posteriors[0]
+    model._posteriors[0] = replace(posterior, covariance=0.3 * posterior.covariance)
+    with pytest.raises(AssertionError, match="covariance: off by"):
+        check_posterior(model, X, y, weights)
+    model._posteriors[0] = posterior
     model.alpha_[:, 0] *= 1.1
     with pytest.raises(AssertionError, match="does not agree"):
         check_posterior(model, X, y, weights)

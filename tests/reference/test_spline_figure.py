@@ -10,7 +10,6 @@ from sparsebayes.basis import Bias, LinearSpline
 
 SOLVERS = ("sequential", "mackay", "em", "variational")
 NATS = 3.0
-# The search keeps two splines and takes the rest for noise: 70 nats below solver="mackay".
 
 
 def evidences(seed):

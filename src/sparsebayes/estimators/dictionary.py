@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -327,7 +327,16 @@ class Dictionary:
 
     def with_functions(self, X: Any, functions: Functions) -> Dictionary:
         """The dictionary with each function replaced by another of the same place."""
-        return self._of(X, functions, self.basis, self.bias is not None, self.by_row, compress=False, rank=0.0)
+        other = self._of(X, functions, self.basis, self.bias is not None, self.by_row, compress=False, rank=0.0)
+        return replace(other, left_aside=self.left_aside)
+
+    def searched_in_parts(self, X: Any) -> Dictionary | None:
+        """The same with what a search in parts of it begins from; None where it is too small for one."""
+        if self.functions is None or X.shape[0] * len(self.functions) < _WORTH_IT:
+            return None
+        intercept = self.bias is not None
+        other = self._of(X, self.functions, self.basis, intercept, self.by_row, compress=False, rank=HALF_RANK)
+        return replace(other, left_aside=self.left_aside)
 
     @classmethod
     def _build_elsewhere(

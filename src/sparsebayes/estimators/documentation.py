@@ -104,8 +104,9 @@ RESULTS = """
         last where one is kept.  With several targets or classes ``alpha_`` has a row for each, infinite where one does
         without a function; ``sigma_`` is then a list (independent models), each entry over the finite ``alpha_`` of its
         row, or the joint covariance (softmax), over the finite ``alpha_`` in row order.  In classification it is the
-        covariance of the Gaussian about the mode that is nearest to the posterior, and with ``likelihood="poisson"``
-        ``coef_`` and ``sigma_`` are mean and covariance of the nearest Gaussian of all.
+        covariance of the Gaussian about the mode that is nearest to the posterior (Laplace's, class by class, where
+        several classes share functions; that of its bound with ``solver="variational"``), and with
+        ``likelihood="poisson"`` ``coef_`` and ``sigma_`` are mean and covariance of the nearest Gaussian of all.
     noise_variance_ : float or ndarray
         Noise variance (regression); the mean over the training rows where it varies.
     noise_varies_ : bool or ndarray of bool
@@ -152,7 +153,7 @@ _REGRESSION = (
     "noise_varies_",
     "std_scale_",
 )
-_CLASSIFICATION = ("multi_class", "class_weight", "classes_")
+_CLASSIFICATION = ("evidence", "multi_class", "class_weight", "classes_")
 
 
 def document(*sections: str) -> Callable[[T], T]:

@@ -69,6 +69,11 @@ class Family:
         """The problems on the dictionary rebuilt at these parameters."""
         return self.make(self.rebuilt(log_theta, factors))
 
+    def as_built(self) -> Problems | None:
+        """The problems on the dictionary as it was given, where it is so large that parts of it are searched."""
+        other = self.dictionary.searched_in_parts(self.X)
+        return None if other is None else self.make(other)
+
     def basis(self, log_theta: Array, factors: Factors) -> Basis | None:
         """The basis with the parameters learned."""
         if self.dictionary.basis is None:

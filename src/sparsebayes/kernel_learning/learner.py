@@ -448,13 +448,13 @@ class Learner:
 
     def _conclude(self, best: Trial) -> Learned:
         """The full search at the parameters chosen; where the evidence is not above that of those given, both."""
-        results = self.search.conclude(best)
         scale = self.trials[0]
+        results = self.search.conclude_as_given(best) if best is scale else self.search.conclude(best)
         evidence, overruled = _evidence(results), False
         if best is not scale:
             rivals = max(trial.evidence for trial in self.trials)
             if scale.evidence > evidence - _FAR_ABOVE and not self._interrupted(results):
-                plain = self.search.conclude(scale, silent=True)
+                plain = self.search.conclude_as_given(scale, silent=True)
                 rivals = max(rivals, _evidence(plain))
                 if not self.judge.left_out and _evidence(plain) > evidence:
                     results, best, evidence = plain, scale, _evidence(plain)

@@ -49,6 +49,10 @@ class Dictionaries(Family, Protocol):
         """The problems on the dictionary at these parameters, its lengths times each of the factors."""
         ...
 
+    def as_built(self) -> Problems | None:
+        """The problems at the parameters given as a fit that learns none poses them; None where there is no other."""
+        ...
+
 
 class Interrupted(Exception):
     """The user has had enough."""
@@ -212,6 +216,23 @@ class Search(ABC):
             if not again.history:  # nothing was left to do
                 again = replace(again, certificate=replace(again.certificate, start=trial.number))
             results.append(again if better or anew is None else anew)
+        return results
+
+    def conclude_as_given(self, trial: Trial, *, silent: bool = False) -> list[Result]:
+        """The same at the parameters given, and as a fit searches that learns none, where that ends higher.
+
+        Such a fit goes on in parts of a large dictionary, and may end elsewhere.
+        """
+        results = self.conclude(trial, silent=silent)
+        over = self._over() or any(result.status is Status.INTERRUPTED for result in results)
+        posed = self.family.as_built() if self.solver.working_sets and not over else None
+        for k, (problem, own) in enumerate(zip(posed or (), self.settings, strict=posed is not None)):
+            partly = replace(self._own(own, silent), keeper=None, whole=False)
+            other = self._whole(problem, self._numbered(k, silent), partly)
+            if other.certificate.log_evidence > results[k].certificate.log_evidence + own.tol:
+                results[k] = other if silent else self._remember(k, other, trial.log_theta)
+            if other.status is Status.INTERRUPTED:
+                results[k] = replace(results[k], status=Status.INTERRUPTED)
         return results
 
     def _whole(self, problem: Any, solver: Solver, settings: Settings) -> Result:

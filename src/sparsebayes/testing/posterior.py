@@ -53,11 +53,10 @@ def check_posterior(
     slope : float
         Largest derivative of the evidence with respect to a log precision or, where it is learned, the log noise
         variance: at a maximum there is none, and near one the tolerance of the fit leaves little.
-
     softmax : float
         Largest deviation of a log standard deviation, with three classes or more, from that by the softmax itself,
         whose expected curvature is integrated here over all outputs; the fit takes it pair by pair, in shares that stay
-        what they are at the mode.
+        what they are at the mode.  Not of classes that share functions, whose covariance is Laplace's, class by class.
 
     Returns
     -------
@@ -202,10 +201,7 @@ def _laplace(est: Any, posterior: Any, values: Array, y: NDArray[Any], weights: 
 def _shared(
     est: Any, posterior: Any, Phi: Array, p: Array, log_p: float, gradient: Array, weights: Array
 ) -> dict[str, float]:
-    """Classes that share functions: the mode by its slope, evidence and covariances by one matrix for each class.
-
-    The covariances have a common factor, by which left-out rows are predicted best.
-    """
+    """Classes that share functions: the mode by its slope, evidence and covariances by one matrix for each class."""
     K, alpha = p.shape[1], est.alpha_[0][np.isfinite(est.alpha_[0])]
     mean = posterior.mean.reshape(K, -1)
     curved = weights[:, None] * p * (1.0 - p) * K / (K - 1)
@@ -215,9 +211,7 @@ def _shared(
     occam = float(np.sum(np.log(alpha))) - sum(float(np.linalg.slogdet(one)[1]) for one in precisions) / K
     evidence = log_p - 0.5 * float(np.sum(alpha * mean**2)) + 0.5 * (K - 1) * occam
     covariance = np.asarray(block_diag(*[_inverse(one) for one in precisions]), dtype=np.float64)
-    factor = float(np.trace(posterior.covariance) / np.trace(covariance)) if len(covariance) else 1.0
-    found = _relative(est, posterior, moved.ravel(), factor * covariance, evidence)
-    return found | {"factor": float(not 0.0 < factor <= 1.0 + 1e-9)}
+    return _relative(est, posterior, moved.ravel(), covariance, evidence)
 
 
 def _inverse(precision: Array) -> Array:

@@ -185,7 +185,7 @@ def classes(
         str | None, typer.Option("--seeds", help="Draws, such as 0-4 or 0,3; 0-4, or 0 in a quick run.")
     ] = None,
     evidence: Annotated[
-        str | None, typer.Option("--evidence", help="What chooses the functions: indicators or laplace; auto by default.")
+        str | None, typer.Option("--evidence", help="What chooses functions: indicators or laplace; auto by default.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Three small tables, one draw.")] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="JSON file to write as well.")] = None,

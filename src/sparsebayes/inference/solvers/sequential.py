@@ -71,8 +71,8 @@ class Sequential(Solver):
     initialisation : {"projection", "bias"}
         First function: that with the largest normalised projection of the targets, or the constant one.
     effort : {"fast", "default", "thorough"}
-        Where the noise is learned, how many places a regression is searched from: the paper's schedule alone, some
-        low noise levels too, held and then released, or more of them.
+        How many places a regression is searched from: one, with the noise held low and then released; the paper's
+        schedule, all functions where they are few, and kicks of the best model; or more noise levels and kicks.
     batch : int
         Functions that are added to a regression at once at most, where moves are greedy; 1 makes the papers' single
         moves, from one place.
