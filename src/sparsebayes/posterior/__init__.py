@@ -1,7 +1,7 @@
 """Posterior and predictive distributions."""
 
 from .augmented import TrainingRows, added_variance
-from .calibration import Calibration, quantiles, shrinkage
+from .calibration import Calibration
 from .classes import ClassPosterior
 from .conformal import conformal_quantile, held_out_scores, left_out_scores
 from .counts import PoissonPosterior
@@ -21,7 +21,5 @@ __all__ = [
     "conformal_quantile",
     "held_out_scores",
     "left_out_scores",
-    "quantiles",
-    "shrinkage",
     "summarise",
 ]
