@@ -48,6 +48,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "unit/test_trust.py::test_calibrated_intervals_cover_whatever_the_noise",
         "unit/test_trust.py::test_left_out_scores_are_those_of_refits_with_the_same_functions",
         "unit/test_trust.py::test_a_quantile_that_needs_more_rows_is_infinite",
+        "unit/test_trust.py::test_intervals_by_fits_without_each_fold_are_those_of_the_paper",
     ),
     "posterior/augmented.py": (f"{_BARS}_grow_away_from_the_data", f"{_BARS}_are_those_of_the_enlarged_model"),
     "posterior/calibration.py": ("unit/test_calibration.py",),

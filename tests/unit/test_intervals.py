@@ -1,6 +1,7 @@
 """``sparsebayes bench intervals``: what is measured of error bars."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -46,6 +47,23 @@ def test_the_gaussian_process_stands_beside():
     rows = list(run([Problem("sinc", ("regression",), draw)], [0], ["gp"], lambda text: None))
     assert [row.kind for row in rows] == ["calibrated", "posterior", "gp"]
     assert 0.85 <= rows[-1].coverage[-1] <= 1.0
+
+
+def test_conformal_intervals_stand_beside():
+    case = draw(0)
+    row = list(run([Problem("sinc", ("regression",), draw)], [0], ["conformal"], lambda text: None))[-1]
+    model = RVR(gamma=case.gamma).fit(case.X, case.y).calibrate(case.X, case.y, folds=10)
+    low, high = model.predict_interval(case.X_test, 0.8, "conformal")
+    assert row.coverage[1] == pytest.approx(np.mean((low <= case.y_test) & (case.y_test <= high)))
+
+
+@pytest.mark.parametrize("name", ["ngboost", "mapie"])
+def test_rivals_that_are_not_installed_are_told_and_left_out(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, {"mapie": "mapie.regression"}.get(name, name), None)
+    told = []
+    rows = list(run([Problem("sinc", ("regression",), draw)], [0], [name], told.append))
+    assert [row.kind for row in rows] == ["calibrated", "posterior"]
+    assert "is not installed" in told[-1]
 
 
 def test_what_is_absent_is_told_and_left_out():

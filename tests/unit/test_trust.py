@@ -1,5 +1,7 @@
 """Error bars, robust likelihoods, counts, and what is said of the support."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import expit, gammaln, log_expit, log_softmax, softmax
@@ -8,6 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, datasets, load, save
@@ -335,6 +338,65 @@ def test_left_out_scores_are_those_of_refits_with_the_same_functions(model):
 def test_a_quantile_that_needs_more_rows_is_infinite():
     assert conformal_quantile(np.arange(9.0), np.ones(9), 0.95) == np.inf
     assert conformal_quantile(np.arange(19.0), np.ones(19), 0.95) == 18.0
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.9, 0.999])
+def test_intervals_by_fits_without_each_fold_are_those_of_the_paper(coverage):
+    """Barber et al. 2021, eq. 11 with scaled residuals, by loops; a weight of two is two rows."""
+    counts = np.where(np.arange(100) % 5, 1.0, 2.0)
+    model = RVR(gamma=1 / 16).fit(X, Y, counts).calibrate(X, Y, counts, folds=4)
+    low, high = model.predict_interval(FAR, coverage, "conformal")
+    ends = []
+    for kept, out in KFold(4, shuffle=True, random_state=0).split(X):
+        part = RVR(gamma=1 / 16).fit(X[kept], Y[kept], counts[kept])
+        mean, std = part.predict(X[out], True, "posterior")
+        there, spread = part.predict(FAR, True, "posterior")
+        for score, count in zip(np.abs(Y[out] - mean) / std, counts[out], strict=True):
+            ends += [(there - score * spread, there + score * spread)] * int(count)
+    n, ends = len(ends), np.sort(np.array(ends), axis=0)
+    place = int(np.ceil((n + 1) * coverage - 1e-9))
+    expected = (ends[n - place, 0], ends[place - 1, 1]) if place <= n else (np.full(len(FAR), -np.inf), np.inf)
+    # Low and high ends are ordered apart from one another.
+    np.testing.assert_allclose(low, expected[0], rtol=1e-9)
+    np.testing.assert_allclose(high, expected[1], rtol=1e-9)
+    std = model.predict(FAR, True, "conformal")[1]
+    ends = model.predict_interval(FAR, 0.95, "conformal")
+    np.testing.assert_allclose(std, (ends[1] - ends[0]) / (2.0 * 1.959964), rtol=1e-6)
+
+
+def test_fits_without_each_fold_hold_what_they_guarantee():
+    """Straight lines for what is none, with a thousandth of its noise: the posterior holds next to nothing."""
+    rng = np.random.default_rng(3)
+    held, plain = [], []
+    for _ in range(40):
+        x = rng.uniform(-1.0, 1.0, (140, 5))
+        y = np.sin(4.0 * x[:, 0]) * x[:, 1] + x[:, 2] + 0.3 * rng.standard_t(3.0, 140)
+        model = SparseBayesRegressor(noise_variance=1e-4).fit(x[:40], y[:40]).calibrate(x[:40], y[:40], folds=8)
+        for kind, found in (("conformal", held), ("posterior", plain)):
+            low, high = model.predict_interval(x[40:], 0.8, kind)
+            found.append(np.mean((low <= y[40:]) & (y[40:] <= high)))
+    assert np.mean(plain) < 0.2
+    # Guaranteed are 2 * .8 - 1, less .09 for 40 rows; as a rule it is .8.
+    assert 0.78 <= np.mean(held) <= 0.9
+    assert np.min(held) >= 2 * 0.8 - 1.0 - 0.09
+
+
+def test_fits_without_each_fold_travel_with_the_model(tmp_path):
+    both = np.column_stack([Y, Y**2])
+    model = RVR(gamma=1 / 16).fit(X, both).calibrate(X, both, folds=3)
+    ends = model.predict_interval(FAR, 0.9, "conformal")
+    assert np.shape(ends) == (2, len(FAR), 2)
+    save(model, tmp_path / "model.sb")
+    for again in (load(tmp_path / "model.sb"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(again.predict_interval(FAR, 0.9, "conformal"), ends)
+    assert not np.array_equal(model.calibrate(X, both).predict_interval(FAR, 0.9, "conformal"), ends)
+    assert model.fit(X, both)._refits is None
+
+
+def test_rows_of_a_precomputed_kernel_are_not_left_out():
+    K = np.exp(-((X - X.T) ** 2) / 16.0)
+    with pytest.raises(ValueError, match="folds: rows of a precomputed kernel"):
+        RVR("precomputed").fit(K, Y).calibrate(K, Y, folds=5)
 
 
 def test_draws_have_the_predicted_mean_and_spread(model):

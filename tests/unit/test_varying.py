@@ -72,7 +72,7 @@ def test_left_out_rows_have_their_own_noise(monkeypatch):
     """Precisions are the same as rows and targets multiplied by their roots, and not copies."""
     x, y, sigma = growing(80, 2)
     counts, fold = np.where(np.arange(80) % 7, 1.0, 2.0), np.arange(80) % 5
-    monkeypatch.setattr(folds, "_assign", lambda *_: fold)
+    monkeypatch.setattr(folds, "_ranked", lambda *_: fold)
     values, problem = posed(x, y, counts)
     root = 0.2 / sigma
     scaled = GaussianProblem(

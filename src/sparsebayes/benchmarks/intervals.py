@@ -27,6 +27,8 @@ LEVELS = (0.5, 0.8, 0.95)
 # How widths may be learned; by default they are those of the ledger.
 LEARNED = ("evidence", "ard")
 _BOSTON_ROWS = 400
+# Fits without a fold each, of conformal intervals.
+_CONFORMAL_FOLDS = 10
 # Small enough for a minute.
 _QUICK = ("yacht", "laser", "boston")
 
@@ -38,7 +40,7 @@ class Row:
     Attributes
     ----------
     problem, seed, kind : str, int, str
-        What was measured: ``"calibrated"``, ``"posterior"`` or ``"gp"``.
+        What was measured: ``"calibrated"``, ``"posterior"``, or one of ``RIVALS``.
     coverage : list of float
         Shares of the test rows in the intervals of each of ``LEVELS``.
     loss : float
@@ -100,7 +102,52 @@ def _exact_process(problem: str, seed: int, case: Case) -> Row:
     return Row(problem, seed, "gp", coverage, negative_log_density(mean, std, case.y_test))
 
 
-RIVALS: dict[str, Callable[[str, int, Case], Row]] = {"gp": _exact_process}
+def _ngboost(problem: str, seed: int, case: Case) -> Row:
+    """Natural gradient boosting of a Gaussian, at its defaults."""
+    try:
+        from ngboost import NGBRegressor  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise NotApplicableError("the package ngboost is not installed") from error
+    found = NGBRegressor(verbose=False, random_state=seed).fit(case.X, case.y).pred_dist(case.X_test)
+    mean, std = (np.asarray(found.params[name], dtype=np.float64) for name in ("loc", "scale"))
+    z = np.abs(case.y_test - mean) / std
+    coverage = [float(np.mean(z <= norm.ppf(0.5 + 0.5 * level))) for level in LEVELS]
+    return Row(problem, seed, "ngboost", coverage, negative_log_density(mean, std, case.y_test))
+
+
+def _mapie(problem: str, seed: int, case: Case) -> Row:
+    """CV+ of MAPIE on this library's model: plain residuals, of one width everywhere."""
+    try:
+        from mapie.regression import CrossConformalRegressor  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise NotApplicableError("the package mapie, 1.0 or later, is not installed") from error
+    model = CrossConformalRegressor(
+        RVR(gamma=case.gamma or "scale"), confidence_level=list(LEVELS), method="plus", cv=_CONFORMAL_FOLDS
+    )
+    mean, ends = model.fit_conformalize(case.X, case.y).predict_interval(case.X_test)
+    return _between(problem, seed, "mapie", case, np.asarray(mean), np.moveaxis(np.asarray(ends), 2, 0))
+
+
+def _conformal(problem: str, seed: int, case: Case) -> Row:
+    """CV+ of this library: residuals in units of the predicted standard deviation."""
+    model = RVR(gamma=case.gamma or "scale").fit(case.X, case.y).calibrate(case.X, case.y, folds=_CONFORMAL_FOLDS)
+    ends = [np.column_stack(model.predict_interval(case.X_test, level, "conformal")) for level in LEVELS]
+    return _between(problem, seed, "conformal", case, np.asarray(model.predict(case.X_test)), np.array(ends))
+
+
+def _between(problem: str, seed: int, kind: str, case: Case, mean: Array, ends: Array) -> Row:
+    """Of intervals at each level, (L, m, 2); for a density they count as a Gaussian with the 95 % interval's width."""
+    coverage = np.mean((ends[:, :, 0] <= case.y_test) & (case.y_test <= ends[:, :, 1]), axis=1)
+    std = (ends[-1, :, 1] - ends[-1, :, 0]) / (2.0 * norm.ppf(0.5 + 0.5 * LEVELS[-1]))
+    return Row(problem, seed, kind, coverage.tolist(), negative_log_density(mean, std, case.y_test))
+
+
+RIVALS: dict[str, Callable[[str, int, Case], Row]] = {
+    "gp": _exact_process,
+    "conformal": _conformal,
+    "ngboost": _ngboost,
+    "mapie": _mapie,
+}
 
 
 def run(

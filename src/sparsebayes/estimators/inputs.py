@@ -56,6 +56,8 @@ _LEARNED = (
     "_kernel",
     "_scores",
     "_score_counts",
+    "_refits",
+    "_fold",
     "_calibration",
     "_fitted_to",
     "_inclusion",

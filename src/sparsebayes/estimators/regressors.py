@@ -125,6 +125,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
 
     def _store_no_rows(self) -> None:
         self._training = self._kernel = self._scores = self._score_counts = self._calibration = None
+        self._refits = self._fold = None
 
     def _store_rows(self, fit: RegressionFit, task: Task, y: Array, rows: NDArray[np.intp], n_rows: int) -> None:
         """What error bars and outliers need of the training rows."""

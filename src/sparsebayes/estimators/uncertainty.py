@@ -8,6 +8,9 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_validate
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from sparsebayes.basis import Basis, Kernel
@@ -15,6 +18,7 @@ from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators.calibration import LeftOutRows
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.inputs import Inputs
+from sparsebayes.estimators.rows import row_blocks
 from sparsebayes.estimators.validation import check_weights, choose
 from sparsebayes.posterior import (
     Calibration,
@@ -23,10 +27,12 @@ from sparsebayes.posterior import (
     TrainingRows,
     added_variance,
     conformal_quantile,
+    cross_interval,
     held_out_scores,
 )
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 UNCERTAINTIES = ("calibrated", "posterior", "augmented", "conformal")
 # Coverage at which a conformal interval is made into a standard deviation.
@@ -51,6 +57,9 @@ class ErrorBars(Inputs):
     _kernel: Kernel | None
     _scores: Array | None
     _score_counts: Array | None
+    # Fits without one fold of the rows each, and the fold of every row, where calibrate() was asked for them.
+    _refits: list[Any] | None = None
+    _fold: Index | None = None
     # One for each target; None where error bars are the posterior's (models from before there were others, too).
     _calibration: LeftOutRows | list[Calibration] | None = None
 
@@ -67,8 +76,8 @@ class ErrorBars(Inputs):
             Where the standard deviation comes from: the posterior of the weights times ``std_scale_``, such that 1.96
             of them either side hold 95 % of rows that searches on parts of the data had left out; the posterior alone
             (Tipping 2001, eq. 15); the posterior with a function added at each new input, so that it grows away from
-            the data (localised kernels); or the scores of rows not seen (see :meth:`calibrate`), with the same meaning
-            of 1.96 standard deviations.  The mean is the same for all four.
+            the data (localised kernels); or the scores of rows not seen (see :meth:`calibrate`), as half the width of
+            the 95 % interval over 1.96.  The mean is the same for all four.
 
         Returns
         -------
@@ -84,6 +93,8 @@ class ErrorBars(Inputs):
             return self._predict(self._values(X), X, uncertainty)
         if uncertainty == "augmented":
             raise ValueError("uncertainty='augmented' needs the training rows here; pass X as a NumPy array")
+        if uncertainty == "conformal" and self._refits is not None:
+            raise ValueError("uncertainty='conformal' asks the fits without each fold; pass X as a NumPy array")
         if is_dask(X):
             both = [self._map(X, partial(self._one, uncertainty=uncertainty, which=k), width) for k in (0, 1)]
             return both[0], both[1]
@@ -100,8 +111,8 @@ class ErrorBars(Inputs):
         """Means and standard deviations from the values of the kept functions."""
         mean = self._means(values)
         if uncertainty == "conformal":
-            quantiles = self._quantiles(_COVERAGE) / norm.ppf(0.5 + 0.5 * _COVERAGE)
-            bars = [q * p.standard_deviation(values) for q, p in zip(quantiles, self._gaussian(), strict=True)]
+            deviations = 2.0 * norm.ppf(0.5 + 0.5 * _COVERAGE)
+            bars = [(high - low) / deviations for low, high in self._conformal(X, values, _COVERAGE)]
         elif uncertainty == "augmented":
             further = self._added_variance(X, values)
             bars = [p.standard_deviation(values, v) for p, v in zip(self._gaussian(), further, strict=True)]
@@ -134,10 +145,7 @@ class ErrorBars(Inputs):
             raise ValueError(f"coverage={coverage!r}: expected a number between 0 and 1")
         values = self._values(X)
         if uncertainty == "conformal":
-            ends = []
-            for q, p in zip(self._quantiles(coverage), self._gaussian(), strict=True):
-                mean, half = p.predict(values), q * p.standard_deviation(values)
-                ends.append((mean - half, mean + half))
+            ends = self._conformal(X, values, coverage)
         elif uncertainty == "augmented":
             further = self._added_variance(X, values)
             ends = [p.interval(values, coverage, v) for p, v in zip(self._gaussian(), further, strict=True)]
@@ -222,23 +230,50 @@ class ErrorBars(Inputs):
         factors = np.array([calibration.std_scale for calibration in self._calibrations()])
         return float(factors[0]) if self._single else factors
 
-    def calibrate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the width of conformal intervals from rows that were not used for fitting.
+    def calibrate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, folds: int | None = None) -> Self:
+        """Learn the width of conformal intervals, from rows that were not used for fitting or by fits without them.
 
         Without it ``uncertainty="conformal"`` rests on the training rows, each left out of the posterior but not of the
-        choice of the functions; with it the coverage is guaranteed.
+        choice of the functions.  With it the coverage is guaranteed: on rows that were not used for fitting what is
+        asked for, c; by fits without each fold (CV+) about c, and 2c - 1 however badly the model fits, less what few
+        rows take off (``posterior/conformal.py``).
 
         Parameters
         ----------
         X, y : array-like
-            Calibration rows.
+            Rows that were not used for fitting; with ``folds``, the training rows.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of k is exactly k copies of the row.
+        folds : int, optional
+            Fit again as often, each time without one of so many parts of the rows, chosen at random.  The fits are kept
+            with the model; a new observation is predicted by all of them, and its interval need not be centred on the
+            prediction.
         """
         values = self._values(X)
         targets = self._targets(y, len(values))
-        scores = [held_out_scores(p, values, t) for p, t in zip(self._gaussian(), targets.T, strict=True)]
-        self._scores, self._score_counts = np.column_stack(scores), check_weights(sample_weight, len(values))
+        counts = check_weights(sample_weight, len(values))
+        self._gaussian()
+        self._refits = self._fold = None
+        if folds is None:
+            self._scores, self._score_counts = self._held_out(values, targets), counts
+            return self
+        if get_tags(self).input_tags.pairwise:
+            raise ValueError("folds: rows of a precomputed kernel cannot be left out; calibrate on rows not seen")
+        found = cross_validate(
+            clone(self),
+            X,
+            y,
+            cv=KFold(folds, shuffle=True, random_state=0),
+            params=None if sample_weight is None else {"sample_weight": counts},
+            return_estimator=True,
+            return_indices=True,
+            error_score=cast("Any", "raise"),
+        )
+        scores, fold = np.empty(targets.shape), np.empty(len(targets), dtype=np.intp)
+        for k, (refit, out) in enumerate(zip(found["estimator"], found["indices"]["test"], strict=True)):
+            scores[out], fold[out] = refit._held_out(refit._values(X), targets)[out], k
+            refit._store_no_rows()  # what these are for is done
+        self._scores, self._score_counts, self._refits, self._fold = scores, counts, found["estimator"], fold
         return self
 
     # -- parts ---------------------------------------------------------------------------------------------
@@ -272,14 +307,34 @@ class ErrorBars(Inputs):
             )
         return cast("list[GaussianPosterior]", self._posteriors)
 
-    def _quantiles(self, coverage: float) -> Array:
-        self._gaussian()
-        if self._scores is None or self._score_counts is None:
+    def _held_out(self, values: Array, targets: Array) -> Array:
+        """Scores of rows that had no part in the fit."""
+        each = zip(self._gaussian(), targets.T, strict=True)
+        return np.column_stack([held_out_scores(p, values, t) for p, t in each])
+
+    def _conformal(self, X: Any, values: Array, coverage: float) -> list[tuple[Array, Array]]:
+        """Ends of conformal intervals of every target."""
+        posteriors, counts = self._gaussian(), self._score_counts
+        if self._scores is None or counts is None:
             raise ValueError(
                 "uncertainty='conformal': the model has no scores, because its fit kept no rows; call calibrate(X, y) "
                 "first"
             )
-        return np.array([conformal_quantile(scores, self._score_counts, coverage) for scores in self._scores.T])
+        if self._refits is not None and self._fold is not None:
+            both = [refit._predict(refit._values(X), X, "posterior") for refit in self._refits]
+            means, stds = (np.stack(some).reshape(len(both), len(values), -1) for some in zip(*both, strict=True))
+            ends = [np.empty((2, len(values))) for _ in posteriors]
+            for k, scores in enumerate(self._scores.T):
+                for part in row_blocks(len(values), _BLOCK):
+                    ends[k][:, part] = cross_interval(
+                        means[:, part, k], stds[:, part, k], scores, counts, self._fold, coverage
+                    )
+            return [(low, high) for low, high in ends]
+        found = []
+        for scores, p in zip(self._scores.T, posteriors, strict=True):
+            mean, half = p.predict(values), conformal_quantile(scores, counts, coverage) * p.standard_deviation(values)
+            found.append((mean - half, mean + half))
+        return found
 
     def _added_variance(self, X: Any, values: Array) -> list[Array]:
         """Variance that a function at each new input adds, for every target."""

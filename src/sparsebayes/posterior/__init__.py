@@ -1,9 +1,9 @@
 """Posterior and predictive distributions."""
 
 from .augmented import TrainingRows, added_variance
-from .calibration import Calibration, quantiles, shrinkage
+from .calibration import Calibration
 from .classes import ClassPosterior
-from .conformal import conformal_quantile, held_out_scores, left_out_scores
+from .conformal import conformal_quantile, cross_interval, held_out_scores, left_out_scores
 from .counts import PoissonPosterior
 from .gaussian import GaussianPosterior
 from .summary import Term, summarise
@@ -19,9 +19,8 @@ __all__ = [
     "VaryingNoise",
     "added_variance",
     "conformal_quantile",
+    "cross_interval",
     "held_out_scores",
     "left_out_scores",
-    "quantiles",
-    "shrinkage",
     "summarise",
 ]

@@ -8,12 +8,25 @@ numbers, a scale and degrees of freedom,
 .. math:: z \sim s\,\mathrm t_\nu ,
 
 so that a new observation is :math:`\bar y + s\,\mathrm{std}\;\mathrm t_\nu`: with Gaussian errors of the size that was
-claimed :math:`s=1`, :math:`\nu=\infty`, and nothing changes.  Both follow from the quantiles of :math:`|z|` at 50, 80
-and 95 %, which single rows cannot move.
+claimed :math:`s=1`, :math:`\nu=\infty`, and nothing changes.
 
-A search on :math:`n` of :math:`N` rows makes larger errors than one on all of them.  Quantiles at two sizes,
-:math:`n_1<n_2`, say by how much they fall, :math:`q\propto n^{-\rho}`, and :math:`(n_2/N)^{\rho}` takes those of the
-larger part to all rows.
+Both have the greatest likelihood.  So that single rows cannot move them, an error beyond :math:`c`, the magnitude that
+95 % stay below, counts as being beyond it, however far it is:
+
+.. math:: \log L(s,\nu) = \sum_{|z|\le c}\log\frac{p_\nu(z/s)}{s} + \sum_{|z|>c}\log P_\nu(|z/s|>c/s) .
+
+The scale is known from :math:`n` rows only.  Their information on :math:`\log s` is :math:`2n\nu/(\nu+3)`, so that its
+variance is :math:`v=(1+3/\nu)/(2n)`, and intervals that take :math:`s` for known hold too little: 94 % for 95 with 20
+rows.  A :math:`\mathrm t_\nu` is a Gaussian whose log precision has the variance :math:`2/\nu` (to leading order), and
+an uncertain scale adds :math:`4v` to that.  The distribution of a new error is then, with the same scale,
+
+.. math:: \frac1{\nu'} = \frac1\nu + 2v = \frac1\nu + \frac1n\Big(1+\frac3\nu\Big) ,
+
+which is exact for Gaussian errors, :math:`\nu'=n`.
+
+A search on nine tenths of the rows makes slightly larger errors than one on all of them, and nothing is taken off for
+that: how fast errors fall can be learned only from the same few quantiles, and a factor made of these
+(:math:`q_{.9}^{1+\kappa}/q_{.5}^{\kappa}`) shortens most where :math:`q_{.9}` is short by chance.
 """
 
 from __future__ import annotations
@@ -23,24 +36,18 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.special import gammaln, ndtr, stdtr
 from scipy.stats import t
 
 from sparsebayes.typing import Array
 
-# Shares of the errors at which they are compared with what was claimed, and what each counts: the last is the one that
-# the standard deviation is to be right at.
-_LEVELS = np.array([0.5, 0.8, 0.95])
-_COUNTS = np.array([0.2, 0.2, 0.6])
-# Heaviest tails, as one over the degrees of freedom, and what is expected of them before any row is seen: quantiles of
-# few rows scatter enough to look like any tails.
-_HEAVIEST = 0.5
-_EXPECTED = 0.2
-# Standard error of the logarithm of the largest of these quantiles, for a single row (Gaussian errors).
-_ERROR = 0.95
-# Standard errors by which error bars must be too long before they are made shorter.
-_CLEARLY = 2.0
-# Errors fall with the number of rows at most as fast as this power of it.
-_FASTEST = 1.5
+# Coverage at which the standard deviation is to be right, and beyond which errors only count.
+_LEVEL = 0.95
+# Heaviest tails, as one over the degrees of freedom: Cauchy's; and those that are taken for a Gaussian's.
+_HEAVIEST, _LIGHTEST = 1.0, 1e-4
+# Range of the logarithm of the scale over the magnitude that 95 % of errors stay below: -.67 for a Gaussian, -2.5 for
+# Cauchy's distribution.
+_RANGE = (-6.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -52,46 +59,33 @@ class Calibration:
     scale : float
         What the posterior's standard deviation is multiplied by, :math:`s`.
     degrees : float
-        Degrees of freedom of Student's t that describes the errors, :math:`\nu`; infinite for a Gaussian.
+        Degrees of freedom of Student's t that describes the errors, :math:`\nu'`; infinite for a Gaussian.
     """
 
     scale: float = 1.0
     degrees: float = np.inf
 
     @classmethod
-    def of(cls, scores: Array, weights: Array, shrinkage: float = 1.0) -> Calibration:
+    def of(cls, scores: Array, weights: Array) -> Calibration:
         """From standardised errors of rows left out.
 
         Parameters
         ----------
         scores, weights : ndarray of shape (n,)
             Errors over predicted standard deviations, and how many rows each stands for.
-        shrinkage : float
-            What the errors are multiplied by for the rows that the searches lacked.
         """
         n = float(np.sum(weights))
-        found = np.log(np.maximum(shrinkage * quantiles(scores, weights), np.finfo(float).tiny))
-
-        def gaps(heaviness: float) -> Array:
-            return found - np.log(_quantile(_LEVELS, heaviness))
-
-        def misfit(heaviness: float) -> float:
-            gap = gaps(heaviness)
-            return 0.5 * n / _ERROR**2 * float(_COUNTS @ (gap - _COUNTS @ gap) ** 2) + heaviness / _EXPECTED
-
-        search: Any = minimize_scalar(misfit, bounds=(0.0, _HEAVIEST), method="bounded")
-        best = float(search.x)
-        heaviness = best if misfit(best) < misfit(0.0) else 0.0
-        calibration = cls(float(np.exp(_COUNTS @ gaps(heaviness))), _degrees(heaviness))
-        log_std = float(np.log(calibration.std_scale))
-        if -_CLEARLY * _ERROR / np.sqrt(n) < log_std < 0.0:
-            return cls(calibration.scale / calibration.std_scale, calibration.degrees)
-        return calibration
+        errors = _Errors.of(scores, weights)
+        if errors.limit == 0.0:  # nearly all rows are met exactly: there is no scale
+            return cls()
+        search: Any = minimize_scalar(lambda h: errors.best(h)[1], bounds=(0.0, _HEAVIEST), method="bounded")
+        heaviness = min(0.0, float(search.x), key=lambda h: errors.best(h)[1])
+        return cls(errors.best(heaviness)[0], 1.0 / (heaviness + (1.0 + 3.0 * heaviness) / n))
 
     @property
     def std_scale(self) -> float:
         """Factor of the standard deviation such that 1.96 of them either side hold 95 % of new observations."""
-        return self.scale * self.factor(_LEVELS[-1]) / Calibration().factor(_LEVELS[-1])
+        return self.scale * self.factor(_LEVEL) / Calibration().factor(_LEVEL)
 
     def factor(self, coverage: float) -> float:
         """Half the width of the central interval of this coverage, for a scale of one."""
@@ -107,35 +101,46 @@ class Calibration:
         return np.asarray(t.logpdf(y, self.degrees, mean, self.scale * std), dtype=np.float64)
 
 
-def quantiles(scores: Array, weights: Array) -> Array:
-    """Magnitudes that half, four fifths and 95 % of the scores stay below; a weight of k is k copies."""
-    order = np.argsort(np.abs(scores), kind="stable")
-    values = np.abs(scores)[order]
-    upto = np.cumsum(weights[order])
-    # Copies of a row share one value, so that the curve is flat between the first and the last of them.
-    places = np.column_stack([upto - weights[order], upto]).ravel() / upto[-1]
-    return np.interp(_LEVELS, places, np.repeat(values, 2))
+@dataclass(frozen=True)
+class _Errors:
+    """Errors of rows left out, those beyond a limit by their number only.
 
-
-def shrinkage(small: Array, large: Array, share_small: float, share_large: float) -> float:
-    """What errors are multiplied by for the rows that searches on a part of them lacked.
-
-    Parameters
+    Attributes
     ----------
-    small, large : ndarray
-        Quantiles of errors by searches on a smaller and on a larger part of the rows.
-    share_small, share_large : float
-        These parts.
+    squares, weights : ndarray
+        Squared errors within the limit, and how many rows each stands for.
+    limit, beyond : float
+        The limit, and how many rows are beyond it.
     """
-    if not (np.all(small > 0.0) and np.all(large > 0.0)):
-        return 1.0
-    power = float(np.mean(np.log(small / large))) / np.log(share_large / share_small)
-    return float(share_large ** min(max(power, 0.0), _FASTEST))
 
+    squares: Array
+    weights: Array
+    limit: float
+    beyond: float
 
-def _degrees(heaviness: float) -> float:
-    return 1.0 / heaviness if heaviness > 1e-4 else np.inf
+    @classmethod
+    def of(cls, scores: Array, weights: Array) -> _Errors:
+        order = np.argsort(np.abs(scores), kind="stable")
+        magnitude, upto = np.abs(scores)[order], np.cumsum(weights[order])
+        limit = float(magnitude[np.searchsorted(upto, _LEVEL * upto[-1] * (1.0 - 1e-12))])
+        within = np.abs(scores) <= limit
+        return cls(scores[within] ** 2, weights[within], limit, float(np.sum(weights[~within])))
 
+    def best(self, heaviness: float) -> tuple[float, float]:
+        """The scale of the greatest likelihood at one heaviness of the tails, and minus its logarithm."""
+        low, high = np.log(self.limit) + np.array(_RANGE)
+        search: Any = minimize_scalar(lambda log_scale: self.loss(log_scale, heaviness), bounds=(low, high))
+        return float(np.exp(search.x)), float(search.fun)
 
-def _quantile(levels: Array, heaviness: float) -> Array:
-    return np.asarray(t.ppf(0.5 + 0.5 * levels, _degrees(heaviness)), dtype=np.float64)
+    def loss(self, log_scale: float, heaviness: float) -> float:
+        """Minus the log likelihood, up to a constant."""
+        ratio, place = self.squares * np.exp(-2.0 * log_scale), -self.limit * np.exp(-log_scale)
+        if heaviness < _LIGHTEST:
+            each, peak, beyond = 0.5 * ratio, -0.5 * np.log(2.0 * np.pi), ndtr(place)
+        else:
+            nu = 1.0 / heaviness
+            each = 0.5 * (nu + 1.0) * np.log1p(heaviness * ratio)
+            peak = gammaln(0.5 * nu + 0.5) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu)
+            beyond = stdtr(nu, place)
+        counted = self.beyond * np.log(max(beyond, np.finfo(float).tiny)) if self.beyond else 0.0
+        return float(self.weights @ (each + log_scale - peak) - counted)

@@ -81,7 +81,9 @@ def intervals(
     quick: Annotated[bool, typer.Option("--quick", help="Three small tables, one draw.")] = False,
     varying: Annotated[bool, typer.Option("--varying", help="Noise that varies, and nothing else.")] = False,
     chances: Annotated[bool, typer.Option("--chances", help="Counts and classes, and nothing else.")] = False,
-    rival: Annotated[list[str] | None, typer.Option("--rival", help="gp beside.", show_default=False)] = None,
+    rival: Annotated[
+        list[str] | None, typer.Option("--rival", help="gp, conformal, ngboost or mapie beside.", show_default=False)
+    ] = None,
     gamma: Annotated[
         str | None, typer.Option("--gamma", help="Learn widths: evidence or ard; by default they are given.")
     ] = None,

@@ -9,7 +9,9 @@ They also measure how far the left-out rows are from their predictions in units 
 the posterior knows how uncertain its weights are, and nothing of how uncertain the choice of its functions was.
 
 Rows with the same targets and the same functions are kept together, so that a weight of k is k copies of the row here
-too, and folds follow from the sorted targets, so that the order of the rows does not matter.
+too, and folds follow from the sorted targets, so that the order of the rows does not matter.  Two noise levels are
+compared on folds dealt by turns, which are alike.  Error bars need folds dealt at random (:func:`scattered`): by turns
+two rows that follow one another, of twins say, are never left out together, as new rows may be.
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ class Folds:
         part than what the search there has found, that search has missed them, and goes on from them.
     reshape : callable, optional
         Learns on each part what the shape of the functions should be, where all rows had a say in it.
+    tol : float
+        What a search settles for, in nats.
     """
 
     def __init__(
@@ -84,10 +88,11 @@ class Folds:
         search: Callable[[GaussianProblem, float], Found] | None = None,
         whole: Known | None = None,
         reshape: Reshape | None = None,
+        tol: float = _COARSE,
     ) -> None:
         self.problem = problem
         self.parts, self.enough, self.kick, self.search, self.whole = parts, enough, kick, search, whole
-        self.reshape = reshape
+        self.reshape, self.tol = reshape, tol
         self._fold = fold
         self._parts: list[tuple[Gram, Array, Array]] | None = None
         self._known: dict[float, tuple[Array, Array]] = {}
@@ -176,18 +181,14 @@ class Folds:
         return self._known[beta]
 
     def _searched(self, data: Gram, beta: float, limit: int) -> GaussianModel:
-        model = _climbed(data, beta, limit, self.kick)
-        return model if self.whole is None else _recovered(model, self.whole, limit)
+        model = _climbed(data, beta, limit, self.kick, self.tol)
+        return model if self.whole is None else _recovered(model, self.whole, limit, self.tol)
 
     @property
     def fold(self) -> Index:
         """Fold of every row."""
         if self._fold is None:
-            self._fold = _assign(
-                self.problem.targets,
-                self.problem.design.columns(np.arange(min(_TOLD_BY, self.problem.n_functions))),
-                self.parts,
-            )
+            self._fold = _ranked(self.problem) % self.parts
         return self._fold
 
     @property
@@ -239,21 +240,21 @@ def _part(
     )
 
 
-def _climbed(data: Gram, beta: float, limit: int, kick: float | None) -> GaussianModel:
+def _climbed(data: Gram, beta: float, limit: int, kick: float | None, tol: float) -> GaussianModel:
     """What the loop finds on a part of the rows with the noise held."""
     model = GaussianModel.empty(data, beta, learn_noise=False)
     if data.mean_square == 0.0:  # all targets of a part may be zero where those left out are not
         return model
-    model = climb(model, _COARSE, limit=max(limit, 1))
+    model = climb(model, tol, limit=max(limit, 1))
     if kick is not None and model.size:
         fuller = model.at_noise(kick * beta, learn_noise=False)
-        fuller = climb(fuller, _COARSE, limit=_KICKED * model.size + _SPARE)
-        other = climb(fuller.at_noise(beta, learn_noise=False), _COARSE, limit=max(limit, 1))
+        fuller = climb(fuller, tol, limit=_KICKED * model.size + _SPARE)
+        other = climb(fuller.at_noise(beta, learn_noise=False), tol, limit=max(limit, 1))
         model = other if other.objective > model.objective else model
     return model
 
 
-def _recovered(model: GaussianModel, whole: Known, limit: int) -> GaussianModel:
+def _recovered(model: GaussianModel, whole: Known, limit: int, tol: float) -> GaussianModel:
     """What was found on a part of the rows, or what the search had missed there.
 
     Near the number of rows at which many functions can still be told apart, a search now and then ends in a tangle of
@@ -264,13 +265,19 @@ def _recovered(model: GaussianModel, whole: Known, limit: int) -> GaussianModel:
     functions, alpha = whole
     offered = data.eligible[functions]
     other = GaussianModel.weighing(data, functions[offered].tolist(), alpha[offered], model.beta, learn_noise=False)
-    if other.objective <= model.objective + _COARSE:
+    if other.objective <= model.objective + tol:
         return model
-    return climb(other, _COARSE, limit=max(limit, 1))
+    return climb(other, tol, limit=max(limit, 1))
 
 
-def _assign(targets: Array, values: Array, parts: int) -> Index:
-    """Fold of every row: copies of a row together, the others by turns in the order of their targets."""
-    told_by = np.round(values, _DECIMALS)
-    _, rank = np.unique(np.column_stack([targets, told_by]), axis=0, return_inverse=True)
-    return rank.reshape(-1) % parts
+def scattered(problem: GaussianProblem, parts: int) -> Index:
+    """Fold of every row, dealt at random: the same for the same rows in any order."""
+    rank = _ranked(problem)
+    return np.random.default_rng(0).permutation(int(np.max(rank)) + 1)[rank] % parts
+
+
+def _ranked(problem: GaussianProblem) -> Index:
+    """Place of every row in the order of the targets, that of its copies too."""
+    told_by = problem.design.columns(np.arange(min(_TOLD_BY, problem.n_functions)))
+    rows = np.column_stack([problem.targets, np.round(told_by, _DECIMALS)])
+    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
