@@ -201,12 +201,12 @@ class _Run:
     def _follow(self, plan: Plan, number: int) -> None:
         """Climb from every place of a plan whose first start has this number, and go on from the best."""
         state, offset = self.best.state, number
-        data, learn, batch = Gram(state.active.problem), state.learn_noise, self.solver.batch
+        data, learn = Gram(state.active.problem), state.learn_noise
+        batch = self._batch(data)
         fixed = None if learn else state.active.beta
         begun = GaussianModel.weighing(data, state.active.indices, state.active.alpha, state.active.beta, learn)
         tol = max(COARSE, self.settings.tol)
         if data.problem.sample is not None:
-            batch = wider(batch)
             begun = begun if begun.size else self._from_sample(data, plan, tol, fixed, batch)
             plan = continued(plan)
         best, acquitted = begun, begun.used
@@ -303,13 +303,7 @@ class _Run:
         model, learn = start.model, start.state.learn_noise
         if model is None:
             return start
-        problem, rng = model.data.problem, start.state.rng
-        active = (
-            ActiveSet.from_model(problem, model.indices, model.alpha, model.beta)
-            if model.size
-            else ActiveSet(problem, model.beta)
-        )
-        return _begun(start.number, self.solver.init(active, learn, rng), start.n_iter)
+        return _begun(start.number, self.solver.init(_exact_active(model), learn, start.state.rng), start.n_iter)
 
     def _noting(self, start: _Start) -> Callable[[GaussianModel, GaussianModel], None]:
         """What is done after every move of a start."""
@@ -411,6 +405,8 @@ class _Run:
         while True:
             if self.stop():
                 raise _Stopped(Status.INTERRUPTED, start.number)
+            if self.solver.climbs(state.active):
+                self._climb(start)
             info = self.solver.step(state, self.settings.tol)
             if info is None:
                 if self._widen(start):
@@ -426,6 +422,19 @@ class _Run:
                 continue
             start.n_iter += info.n_moves
             self._record(start, info)
+
+    def _climb(self, start: _Start) -> None:
+        """Go on from an exact active set by the loop in batches, until no addition gains ``tol``."""
+        state, active = start.state, start.state.active
+        data, learn = Gram(active.problem), state.learn_noise
+        model = GaussianModel.weighing(data, active.indices, active.alpha, active.beta, learn, suffice=False)
+        final = climb(model, self.settings.tol, batch=self._batch(data), accepted=self._noting(start))
+        state.active = _exact_active(final)
+        state.evidence, start.members = state.active.evidence(), _lifted(active.problem, final.indices)
+
+    def _batch(self, data: Gram) -> int:
+        """Functions that are added at once at most."""
+        return self.solver.batch if data.problem.sample is None else wider(self.solver.batch)
 
     def _widen(self, start: _Start) -> bool:
         """Take more functions into the working set, where there is one and some outside it gain.
@@ -481,6 +490,11 @@ class _Run:
             self._keep()
         if n_iter >= self.settings.max_iter:
             raise _Stopped(Status.MAX_ITER, record.start)
+
+
+def _exact_active(model: GaussianModel) -> ActiveSet:
+    """A model of the loop as an exact active set."""
+    return ActiveSet.from_model(model.problem, model.indices, model.alpha, model.beta)
 
 
 def _lifted(problem: Problem, functions: Iterable[int]) -> tuple[int, ...]:

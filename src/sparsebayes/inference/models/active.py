@@ -25,17 +25,16 @@ from sparsebayes.inference.models.evidence import (
     contribution,
     leave_one_out,
 )
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Noisy
 from sparsebayes.inference.models.linalg import tall_qr
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.models.screening import may_gain
-from sparsebayes.inference.models.small import Settling, SmallPosterior, SmallProblem
+from sparsebayes.inference.models.small import SmallPosterior, SmallProblem
 
 # A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
 # rounding error, and normalising it would fill U with noise.
 _IN_SPAN = 1e-13
-# Functions are added together only where each has this part of its norm outside the span of all others.
-_APART = 1e-3
 # Largest variance inflation factor Σ_jj (α_j + β‖φ_j‖²) at which the factors alone give Q to nine digits.
 _COLLINEAR = 1e5
 # Exact refresh after this many rank-one updates, or as soon as the drift check says so.
@@ -242,31 +241,6 @@ class ActiveSet(Noisy):
         self._residual -= new @ self.z[u:]
         return inner, float(self.R[u, -1])
 
-    def _joined(self, functions: list[int]) -> tuple[Array, Array, Array] | None:
-        """Columns that enlarge U by these functions, with R and z then; None where they are nearly dependent."""
-        columns = self.problem.columns(np.array(functions, dtype=np.intp))
-        inner = np.zeros((len(self.R), len(functions)))
-        for _ in range(2):  # twice is enough (Kahan-Parlett)
-            step = self.U.T @ columns
-            columns = columns - self.U @ step
-            inner += step
-        fresh, triangle = np.linalg.qr(columns)
-        if np.min(np.abs(np.diagonal(triangle)) / np.sqrt(self.problem.sqnorms[functions])) < _APART:
-            return None
-        R = np.block([[self.R, inner], [np.zeros((len(functions), self.R.shape[1])), triangle]])
-        return fresh, R, np.vstack([self.z, fresh.T @ self._residual])
-
-    def _join(self, functions: list[int], alpha: Array, fresh: Array, R: Array, z: Array) -> None:
-        """Take in functions whose columns were factored by ``_joined``."""
-        u, self._post = len(self.R), None
-        self._reserve(len(R))
-        self._U[:, u : len(R)] = fresh
-        self._correlations()[u : len(R)] = self.problem.correlate(fresh).T
-        self._residual -= fresh @ z[u:]
-        self.R, self.z = R, z
-        self.indices += functions
-        self.alpha = alpha
-
     def _drop(self, positions: list[int]) -> None:
         """Remove columns from the factors; the span shrinks, so what it explained returns to the residual."""
         u, self._post = len(self.R), None
@@ -472,21 +446,6 @@ class ActiveSet(Noisy):
         self.updates += 1
         return True
 
-    def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
-        """Add several functions at once, if that raises the objective."""
-        joined = self._joined(functions)
-        if joined is None:
-            return False
-        fresh, R, z = joined
-        grown = np.append(self.alpha, alpha)
-        rest = self.rest - float(np.sum(z[len(self.z) :] ** 2))
-        post = SmallPosterior.solve(R, z, rest, grown, self.beta)
-        if self.evidence(post, grown) - self.problem.inclusion_cost * len(functions) <= self.evidence():
-            return False
-        self._join(functions, grown, fresh, R, z)
-        self.refresh(post)
-        return True
-
     def reestimate(self, j: int, alpha: float) -> bool:
         """Give the j-th function in the model another precision (T&F A.3)."""
         kappa = 1.0 / (self.covariance[j, j] + 1.0 / (alpha - self.alpha[j]))
@@ -539,28 +498,12 @@ class ActiveSet(Noisy):
         self.set_hyperparameters(alpha, self.beta, post)
         return int(np.sum(changed))
 
-    def settle(self, tol: float, *, learn_noise: bool) -> int:
-        """Move all precisions, and the noise where it is learned, to their joint maximum.
-
-        Functions without relevance leave on the way.
-
-        Returns
-        -------
-        int
-            How many precisions were changed or functions removed; none where that gained less than ``tol``.
-        """
-        problem, limit = self.problem, 1.0 / self.problem.noise_floor if learn_noise else None
-        trial = Settling(
-            self.small, self.posterior(), self.alpha, self.beta, problem.n_effective, problem.inclusion_cost, limit
-        )
-        before = trial.level
-        trial.settle(tol)
-        if trial.level <= before:
-            return 0
-        shift = np.abs(np.log(trial.alpha / self.alpha[trial.stays]))
-        changed = int(np.sum(shift > tol)) + self.size - int(np.sum(trial.stays))
-        self.restrict(trial.stays, trial.alpha, trial.beta, trial.post)
-        return max(1, changed) if trial.level - before > tol else 0
+    def settled(self, tol: float, *, learn_noise: bool) -> ActiveSet:
+        """At the joint maximum of all precisions and, where it is learned, of the noise: by the model of the loop."""
+        part, here = self.problem.restrict(np.array(self.indices, dtype=np.intp)), list(range(self.size))
+        begun = GaussianModel.weighing(Gram(part), here, self.alpha, self.beta, learn_noise, suffice=False)
+        found = begun.settled(tol)
+        return self.like(self.problem, [self.indices[k] for k in found.indices], found.alpha, beta=found.beta)
 
     def swapped(self, out: Iterable[int], into: Sequence[int], alpha: Sequence[float]) -> ActiveSet | None:
         """The model with other functions in the place of some, by single moves; None where one is refused."""

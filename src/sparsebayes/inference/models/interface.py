@@ -179,16 +179,18 @@ class Active(ABC):
     def sweep(self, tol: float) -> int:
         """Re-estimate together all precisions that gain more than ``tol``; return how many were changed."""
 
-    def settle(self, tol: float, *, learn_noise: bool) -> int:
-        """Bring all precisions, and the noise where it is learned, to their joint maximum; return how many changed."""
-        return self.sweep(tol)
+    def settled(self, tol: float, *, learn_noise: bool) -> Active:
+        """A copy with all precisions, and the noise where it is learned, at their joint maximum."""
+        other = self.copy()
+        other.sweep(tol)
+        return other
 
     def recondition(self) -> None:
         """Compute again what a move on nearly dependent functions may have spoilt."""
         return
 
     def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
-        """Add several functions at once, if that raises the objective; where gains are predicted, by ``at_least``."""
+        """Where gains are predicted, add several functions at once, if that raises the objective by ``at_least``."""
         return False
 
     def trial(self, i: int, alpha: float, at_least: float) -> float | None:

@@ -26,13 +26,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.inference.models.compiled import How, Library, MadeOf, Task, library
 from sparsebayes.inference.models.evidence import Array, best_moves, gaussian_log_likelihood, log_evidence
-from sparsebayes.inference.models.linalg import BLOCK, inverse_upper, log_det, reflected, solve_cholesky, try_cholesky
+from sparsebayes.inference.models.linalg import inverse_upper, log_det, reflected, solve_cholesky, try_cholesky
 
-# Steps of one joint settling at most, and lengths of a step that are tried one after the other.
-STEPS = 60
-LENGTHS = (1.0, 0.3, 0.1, 0.01)
 # Smallest diagonal entry of the Cholesky factor of the unit-diagonal precision at which it may stand in for the
 # factorisation of the square roots: it then has lost no more than half of the digits.
 WELL_CONDITIONED = 1e-3
@@ -40,9 +36,6 @@ WELL_CONDITIONED = 1e-3
 REACH = 3.0
 # Multiples of the identity that are tried where the negative Hessian is not positive definite.
 SHIFTS = (0.0, *np.geomspace(1e-3, 1e9, 21).tolist())
-# The same for the compiled settling.
-_RULES = Task(made_of=MadeOf.EITHER, apart=WELL_CONDITIONED, steps=STEPS, reach=REACH, block=BLOCK)
-_RULES.searching(LENGTHS, SHIFTS)
 
 
 @dataclass(frozen=True)
@@ -70,10 +63,6 @@ class SmallProblem:
     def projection(self) -> Array:
         r""":math:`\mathbf R^\top\mathbf z`."""
         return self.R.T @ self.z
-
-    def restrict(self, stays: NDArray[np.bool_]) -> SmallProblem:
-        """The problem of some of the functions."""
-        return SmallProblem(self.R[:, stays], self.z, self.rest)
 
 
 @dataclass(frozen=True)
@@ -212,121 +201,3 @@ def idle(alpha: Array, variance: Array, gamma: Array, mean: Array, cost: float) 
     if cost == 0.0:
         return mean2 <= gamma * variance
     return ~np.isfinite(best_moves(alpha, gamma / variance, mean2 / variance**2, targets, cost)[0])
-
-
-class Settling:
-    """A model on its way to the joint maximum of its precisions and, up to a limit, of its inverse noise variance.
-
-    Beyond the papers: a single re-estimation per move needs hundreds of moves where functions overlap; Newton's method
-    on the exact derivatives needs a handful, and ends at the maximum itself, so that the result depends on the data
-    alone and not on the path.  Functions without relevance leave.  A step stands only if the objective does not fall.
-
-    Parameters
-    ----------
-    small, post : SmallProblem, SmallPosterior
-        The functions, and their posterior where it begins.
-    alpha, beta : ndarray of shape (a,), float
-        Their precisions and the inverse noise variance.
-    n, cost : float
-        Number of observations, and what a function costs in nats.
-    beta_limit : float or None
-        The largest inverse noise variance; None where the noise is not learned.
-    """
-
-    def __init__(
-        self,
-        small: SmallProblem,
-        post: SmallPosterior,
-        alpha: Array,
-        beta: float,
-        n: float,
-        cost: float,
-        beta_limit: float | None,
-    ) -> None:
-        self.small, self.post, self.alpha, self.beta = small, post, alpha, beta
-        self.n, self.n_targets, self.cost = n, small.z.shape[1], cost
-        self.learn = beta_limit is not None
-        self.beta_limit = beta_limit or np.inf
-        self.stays = np.ones(len(alpha), dtype=bool)
-        self.level = self._worth(post, alpha, beta)
-
-    def settle(self, tol: float) -> None:
-        """Ascend until a step promises less than ``tol``, by the compiled function where there is one."""
-        compiled = library()
-        if compiled is None:
-            self.climb(tol)
-        else:
-            self.compiled(compiled, tol)
-
-    def _worth(self, post: SmallPosterior, alpha: Array, beta: float) -> float:
-        return post.evidence(alpha, beta, self.n) - self.cost * len(alpha)
-
-    def _accept(self, small: SmallProblem, alpha: Array, beta: float) -> bool:
-        """Move there if the objective does not fall."""
-        post = SmallPosterior.of(small, alpha, beta)
-        level = self._worth(post, alpha, beta)
-        if not level >= self.level:
-            return False
-        self.small, self.alpha, self.beta, self.post, self.level = small, alpha, beta, post, level
-        return True
-
-    def compiled(self, compiled: Library, tol: float) -> None:
-        """What ``climb`` does, by the same statements in C."""
-        R, z, a = self.small.R, self.small.z, len(self.alpha)
-        missing = a - len(R)
-        if missing:
-            R, z = np.pad(R, ((0, missing), (0, 0))), np.pad(z, ((0, missing), (0, 0)))
-        task = Task.from_buffer_copy(_RULES)
-        task.learn_noise, task.most_certain, task.tol = self.learn, self.beta_limit, tol
-        task.n, task.cost = self.n, self.cost
-        found = compiled.settle(How.EXACTLY, task, R, z, self.alpha, self.beta, self.small.rest)
-        if found is None:
-            return
-        self.stays[:] = False
-        self.stays[found.functions] = True
-        self.post = SmallPosterior(found.mean, found.inverse, 2.0 * found.log_diagonal, found.residual_sumsq)
-        self.alpha, self.beta = found.alpha, found.beta
-        self.level = found.log_evidence - self.cost * len(found.alpha)
-
-    def climb(self, tol: float) -> None:
-        """Ascend until a step promises less than ``tol``."""
-        for _ in range(STEPS):
-            leaves = self._idle()
-            if leaves.any():
-                if not self._leave(leaves):
-                    return
-            elif not len(leaves) or self._newton() < tol:
-                return
-
-    def _idle(self) -> NDArray[np.bool_]:
-        r"""Functions that are best left out: :math:`q^2\le s` (T&F eq. 21), or not worth what they cost."""
-        variance = self.post.covariance.diagonal()
-        gamma = np.maximum(1.0 - self.alpha * variance, 0.0)
-        return idle(self.alpha, variance, gamma, self.post.mean, self.cost)
-
-    def _leave(self, leaves: NDArray[np.bool_]) -> bool:
-        """Let go of what has no relevance: all of it at once, or else the one that matters least."""
-        if self._without(leaves):
-            return True
-        least = np.argmin(np.where(leaves, sumsq(self.post.mean) * self.alpha, np.inf))
-        return self._without(np.arange(len(leaves)) == least)
-
-    def _without(self, leaves: NDArray[np.bool_]) -> bool:
-        if not self._accept(self.small.restrict(~leaves), self.alpha[~leaves], self.beta):
-            return False
-        self.stays[np.flatnonzero(self.stays)[leaves]] = False
-        return True
-
-    def _newton(self) -> float:
-        """One safeguarded Newton step; what it gained, or promised where that is below rounding."""
-        post = self.post
-        step, promise = joint_newton(
-            post.mean, post.covariance, post.residual_sumsq, self.alpha, self.beta, self.n, self.learn
-        )
-        before = self.level
-        for length in LENGTHS:
-            alpha = self.alpha * np.exp(length * step[: len(self.alpha)])
-            beta = min(self.beta * float(np.exp(length * step[-1])), self.beta_limit) if self.learn else self.beta
-            if self._accept(self.small, alpha, beta):
-                return max(self.level - before, promise if length == 1.0 else 0.0)
-        return 0.0

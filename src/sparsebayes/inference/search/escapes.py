@@ -66,7 +66,7 @@ def _beside(active: Active, part: float, tol: float, learn_noise: bool) -> tuple
         trial = _loosened(active, part, constants, i) if problem.n_outputs > 1 else loose.copy()
         if not trial.add(i, float(best[i])):
             continue
-        trial.settle(tol, learn_noise=learn_noise)
+        trial = trial.settled(tol, learn_noise=learn_noise)
         if trial.objective() > level and trial.condition_number() < _SINGULAR:
             level, kept = trial.objective(), (i, trial)
     return kept

@@ -11,7 +11,7 @@ are in ``starts.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -43,22 +43,12 @@ _CAUTION = 0.1
 _WORTHWHILE = 0.3
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Functions added at once: how many, with what part of the best gain, up to what cosine of any two columns.
-
-    The precisions settle in between to a tolerance of ``roughly`` nats.
-    """
-
-    limit: int
-    fair_part: float
-    alike: float
-    roughly: float
-
-
-# On the papers' 2-D sinc larger batches end at the same evidence as smaller ones, with a third of the steps.
-EXACT = Batch(32, 0.2, 0.5, 0.5)
-PREDICTED = Batch(8, 0.3, 0.3, 0.1)
+# Where gains are only predicted, functions that are added at once: how many, with what part of the best gain, up to
+# what cosine of any two columns; and how closely precisions settle in between, in nats.
+_TOGETHER = 8
+_FAIR_PART = 0.3
+_ALIKE = 0.3
+_ROUGHLY = 0.1
 
 
 class Sequential(Solver):
@@ -152,6 +142,10 @@ class Sequential(Solver):
         """Whether a regression is begun by the loop in batches: where the best moves are made, all of them at once."""
         return self.batch > 1 and self.selection == "greedy" and self.initialisation == "projection" and self.sweeps
 
+    def climbs(self, active: Active) -> bool:
+        """In a working set functions are many and alike: single re-estimations would be most of the moves."""
+        return self.selection == "greedy" and self.sweeps and active.exact and active.problem.parent is not None
+
     def check(self) -> None:
         """Raise where a setting is out of range."""
         for name, value, known in (
@@ -178,8 +172,8 @@ class Sequential(Solver):
         """Make one move; None when no move gains more than ``tol``."""
         active = state.active
         active.maintain()
-        if self._in_batches(state):
-            return self._batch_step(state, tol)
+        if self.climbs(active):
+            return self._shift(state)
         return self._predicted_step(state, tol) if active.approximate else self._exact_step(state, tol)
 
     def _exact_step(self, state: State, tol: float) -> Info | None:
@@ -208,7 +202,7 @@ class Sequential(Solver):
         partial = active.problem.parent is not None
         if not state.settled:
             state.settled, state.swept = True, not partial
-            changed = active.sweep(PREDICTED.roughly if partial else _CAUTION * tol)
+            changed = active.sweep(_ROUGHLY if partial else _CAUTION * tol)
             if changed:
                 return self._done(state, "sweep", n_moves=changed, settled=True)
         scores = score(active)
@@ -278,39 +272,9 @@ class Sequential(Solver):
                 continue
             together.append(i)
             alpha.append(found)
-            if len(together) == PREDICTED.limit:
+            if len(together) == _TOGETHER:
                 break
         return together, np.array(alpha)
-
-    def _in_batches(self, state: State) -> bool:
-        """In a working set functions are many and alike: single re-estimations would be most of the moves."""
-        active = state.active
-        return (
-            self.selection == "greedy" and self.sweeps and not active.approximate and active.problem.parent is not None
-        )
-
-    def _batch_step(self, state: State, tol: float) -> Info | None:
-        """Add the functions that gain most and hardly overlap, then settle all precisions, in turns."""
-        active = state.active
-        if not state.settled:
-            state.settled = True
-            changed = active.settle(EXACT.roughly, learn_noise=state.learn_noise)
-            if changed:
-                return self._done(state, "sweep", n_moves=changed, settled=True)
-        scores = score(active)
-        first = self._first(state, scores)
-        outside = np.where(scores.in_model, 0.0, scores.gain)
-        outside[list(state.refused)] = 0.0
-        i = int(np.argmax(outside >= np.max(outside) * (1.0 - _TIE))) if first is None else first
-        if outside[i] > tol:
-            together = companions(state, scores, i, tol)
-            if len(together) > 1 and active.add_together(together, scores.best[together]):
-                return self._done(state, "add", i, len(together))
-            return self._move(state, scores, i)
-        changed = active.settle(_CAUTION * tol, learn_noise=state.learn_noise)
-        if changed:
-            return self._done(state, "sweep", n_moves=changed, settled=True)
-        return self._shift(state)
 
     def _shift(self, state: State) -> Info | None:
         """Move all functions at once, as long as that is worth its while; None where it is not."""
@@ -420,13 +384,12 @@ def companions(state: State, scores: Scores, i: int, tol: float) -> list[int]:
     problem = state.active.problem
     gain = np.where(scores.in_model, 0.0, scores.gain)
     gain[list(state.refused | state.stale)] = 0.0
-    batch = PREDICTED if state.active.approximate else EXACT
-    limit = max(batch.limit, 2 * problem.n_outputs)
+    limit = max(_TOGETHER, 2 * problem.n_outputs)
     pool = np.argsort(-gain, kind="stable")[: 4 * limit]
-    pool = pool[gain[pool] > max(tol, batch.fair_part * gain[i])]
+    pool = pool[gain[pool] > max(tol, _FAIR_PART * gain[i])]
     if len(pool) <= 1:
         return [i]
     columns, outputs = problem.split(pool.tolist())
     products, outputs = problem.design.among(columns), np.array(outputs)
-    apart = cosines(products) < batch.alike
+    apart = cosines(products) < _ALIKE
     return pool[pick_apart(apart | (outputs[:, None] != outputs), limit)].tolist()

@@ -130,6 +130,10 @@ class Solver(BaseEstimator, ABC):
         """Whether a regression is begun by the loop in batches, from the places of an effort."""
         return False
 
+    def climbs(self, active: Active) -> bool:
+        """Whether the loop in batches goes on from this model, and single steps only where it ends."""
+        return False
+
     @property
     def hyperpriors(self) -> Hyperpriors:
         """Priors on the precisions and the noise; the objective is the evidence plus their logarithm."""
