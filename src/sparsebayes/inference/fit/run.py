@@ -18,7 +18,7 @@ from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.sampled import carried, continued, search_sample, wider
 from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend, random_model
-from sparsebayes.inference.search.working import Problem, empty_model, widen, working_problem
+from sparsebayes.inference.search.working import Problem, empty_model, widened, working_problem
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.status import Record, Status
 from sparsebayes.threads import one_thread
@@ -446,20 +446,21 @@ class _Run:
         if state.widest:
             return False
         tol, partial = self.settings.tol, state.active.problem.parent is not None
-        outside = widen(state.active, tol)
-        if outside > 0.0:
+        wider_set = widened(state.active, tol)
+        if wider_set is not None:
+            state.active = wider_set
             state.refused.clear()
             state.stale.clear()
             state.swept = False
             if state.learn_noise and doubts is not None and doubts(state.active.noisy()):
                 raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
-        state.widest = outside == 0.0 and state.active.approximate and partial
-        return outside > 0.0 or state.widest
+        state.widest = wider_set is None and state.active.approximate and partial
+        return wider_set is not None or state.widest
 
     def _grow(self, state: State) -> None:
         """Add generated functions to the dictionary."""
         if self.settings.grow is not None:
-            state.active.extend(self.settings.grow(state.active.indices, state.rng))
+            state.active = state.active.extended(self.settings.grow(state.active.indices, state.rng))
 
     def _record(self, start: _Start, info: Info) -> None:
         state = start.state

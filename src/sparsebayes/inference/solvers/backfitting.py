@@ -24,13 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.bound import bound_constant, bound_curvature, bound_problem, two_classes
 from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import solve_cholesky, try_cholesky
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
-from sparsebayes.inference.objective.noise import maximise_noise
+from sparsebayes.inference.objective.noise import with_best_noise
 from sparsebayes.inference.solvers.needs import Kind
 from sparsebayes.inference.solvers.solver import Info, Solver, State, is_number
 from sparsebayes.inference.status import Status
@@ -419,9 +418,7 @@ class Backfitting(Solver):
         indices = branches.indices.tolist()
         beta, empty = 1.0 / state.noise, state.active
         found = self._relevant(lambda i, alpha: empty.like(problem, i, alpha, beta=beta), indices, branches.alpha)
-        if state.learn_noise and isinstance(found, ActiveSet):
-            maximise_noise(found)
-        return found
+        return with_best_noise(found.noisy()) if state.learn_noise else found
 
     def _relevant(self, build: Callable[[list[int], Array], Active], indices: list[int], alpha: Array) -> Active:
         active = build(indices, alpha)

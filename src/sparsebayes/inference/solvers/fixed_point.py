@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active, Noisy
-from sparsebayes.inference.objective.noise import NoiseProfile
+from sparsebayes.inference.objective.noise import with_best_noise
 from sparsebayes.inference.objective.scores import Hyperpriors, score
 from sparsebayes.inference.solvers.sequential import Sequential
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
@@ -216,7 +216,6 @@ def _insist(state: State, tol: float, refused: Info) -> Info:
 def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     """The move with the largest gain of the objective, made on a copy and kept if it does gain."""
     active = state.active
-    active.maintain()
     scores = score(active, hyperpriors=hyperpriors)
     scores.gain[list(state.refused)] = -np.inf
     best = int(np.argmax(scores.gain)) if len(scores.gain) else -1
@@ -224,13 +223,12 @@ def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     if best < 0 or (scores.gain[best] <= tol and not np.any(idle)):
         return _settle_noise(state, tol, hyperpriors)
     chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
-    trial = active.copy()
-    kind = trial.move(chosen, float(scores.best[chosen]))
-    gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
-    if kind is None or gain < 0.0:
+    alpha = float(scores.best[chosen])
+    trial = active.changed(chosen, alpha)
+    if trial is None or _objective(trial, state, hyperpriors) < _objective(active, state, hyperpriors):
         state.refused.add(chosen)
         return Info(REFUSED, chosen)
-    return _done(state, trial, Info(kind, chosen, 1))
+    return _done(state, trial, Info(active.move_to(chosen, alpha), chosen, 1))
 
 
 def _enlarged(active: Active, i: int, alpha: float) -> DualActive:
@@ -243,9 +241,7 @@ def _settle_noise(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | 
     active = state.active
     if not state.learn_noise:
         return None
-    profile = NoiseProfile.of(active.noisy(), hyperpriors.c, hyperpriors.noise_rate(active))
-    log_beta, _ = profile.maximum(float(np.log(active.beta)), -float(np.log(active.problem.noise_floor)))
-    trial = active.moved(active.alpha, float(np.exp(log_beta)))
+    trial = with_best_noise(active.noisy(), hyperpriors.c, hyperpriors.noise_rate(active))
     gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
     return _done(state, trial, Info("noise")) if gain > tol else None
 

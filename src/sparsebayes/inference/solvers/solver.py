@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.objective.scores import FLAT, Hyperpriors
 from sparsebayes.inference.solvers.needs import Kind, Need
@@ -50,13 +49,6 @@ class State:
     swept: bool = False
     widest: bool = False
     shifts: bool = True
-
-    @property
-    def gaussian(self) -> ActiveSet:
-        """The model, where it has a noise level."""
-        if not isinstance(self.active, ActiveSet):
-            raise TypeError("only a Gaussian likelihood has a noise level")
-        return self.active
 
     @property
     def objective(self) -> float:
