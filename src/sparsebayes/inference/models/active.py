@@ -134,8 +134,6 @@ class ActiveSet(Noisy):
         Sparsity and quality of every function (T&F eqs 24-25).
     """
 
-    single_moves = True
-
     def __init__(
         self,
         problem: GaussianProblem,

@@ -35,7 +35,7 @@ from sparsebayes.inference.models.evidence import (
 )
 from sparsebayes.inference.models.interface import Active, Noisy
 from sparsebayes.inference.models.laplace import LaplaceActive
-from sparsebayes.inference.models.linalg import cholesky, independent_columns, inverse_upper, log_det
+from sparsebayes.inference.models.linalg import cholesky, inverse_upper, log_det
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.models.newton import Mode, find_mode
 from sparsebayes.inference.models.problem import GaussianProblem
@@ -44,8 +44,6 @@ from sparsebayes.inference.models.problem import GaussianProblem
 # the square root of G, at twice the cost.
 _WELL_CONDITIONED = 1e6
 _RESOLVED = 1e-14
-# Part of a column outside the span of the others below which it is dependent.
-_IN_SPAN = 1e-13
 # The dual form is kept while there are more functions than this fraction of the rows.
 _NARROW = 0.5
 
@@ -127,6 +125,10 @@ class Dual(Active):
         scaled = self._half / self.alpha
         return np.diag(1.0 / self.alpha) - scaled.T @ scaled
 
+    def for_single_moves(self) -> Active:
+        """The same model from the data, in the form for single moves."""
+        return self.recompute()
+
     def leave_one_out(self) -> tuple[Array, Array]:
         """``s`` and mean ``q²`` of the functions in the model, each with itself left out."""
         mean = self.mean.reshape(self.size, -1)
@@ -188,26 +190,13 @@ class DualActive(Dual, Noisy):  # pyright: ignore[reportIncompatibleVariableOver
         stacked = np.vstack([np.sqrt(self.beta) * self._columns, np.diag(np.sqrt(self.alpha))])
         return float(np.linalg.cond(stacked / np.linalg.norm(stacked, axis=0)) ** 2)
 
-    @property
-    def fits(self) -> bool:
-        """Whether the functions are independent, as the form for single moves needs it."""
-        if self.size > len(self.problem.target):
-            return False
-        unit = self._columns / np.linalg.norm(self._columns, axis=0)
-        return len(independent_columns(unit, _IN_SPAN)) == self.size
-
-    def for_single_moves(self) -> ActiveSet | DualActive:
-        """The same model in the form for single moves, where its functions are independent."""
-        return self.recompute() if self.fits else self
-
     def narrowed(self) -> ActiveSet | DualActive:
         """The same model in the form for single moves, once its functions are far fewer than the rows."""
         return self.recompute() if self.size <= _NARROW * len(self.problem.target) else self
 
-    def recompute(self) -> ActiveSet | DualActive:
-        """The same model from the data, in the form for single moves where it fits."""
-        make: Any = ActiveSet.from_model if self.fits else DualActive
-        return make(self.problem, self.indices, self.alpha, self.beta)
+    def recompute(self) -> ActiveSet:
+        """The same model from the data, in the form for single moves."""
+        return ActiveSet.from_model(self.problem, self.indices, self.alpha, self.beta)
 
 
 class DualLaplace(Dual):
@@ -274,10 +263,6 @@ class DualLaplace(Dual):
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
         return self.recompute().condition_number()
-
-    def for_single_moves(self) -> LaplaceActive:
-        """The same model in the form for single moves."""
-        return self.recompute()
 
     def narrowed(self) -> LaplaceActive | DualLaplace:
         """The same model in the form for single moves, once its functions are fewer than the outputs of the rows."""

@@ -34,8 +34,6 @@ class Active(ABC):
     approximate : bool
         Whether predicted gains hold to first order only, and scoring the dictionary costs far more than re-estimating
         what is in the model.
-    single_moves : bool
-        Whether functions can be added and deleted one at a time without computing everything anew.
     """
 
     problem: Any
@@ -46,7 +44,6 @@ class Active(ABC):
     covariance: Array
     exact: bool = False
     approximate: bool = False
-    single_moves: bool = False
 
     def like(
         self, problem: Any, indices: list[int], alpha: Array, *, beta: float | None = None, mean: Array | None = None
@@ -63,7 +60,7 @@ class Active(ABC):
         raise TypeError("only a Gaussian likelihood has a noise level")
 
     def for_single_moves(self) -> Active:
-        """The same model in the form for single moves, where there is one."""
+        """The same model in the form in which a single move does not compute everything anew, where there is one."""
         return self
 
     def narrowed(self) -> Active:

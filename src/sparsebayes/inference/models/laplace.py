@@ -70,7 +70,6 @@ class LaplaceActive(Active):
     """
 
     approximate = True
-    single_moves = True
 
     def __init__(self, problem: LaplaceProblem) -> None:
         self.problem = problem

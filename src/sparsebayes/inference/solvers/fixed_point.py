@@ -194,23 +194,7 @@ def finish(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
     ready = state.active.for_single_moves()
     if ready is not state.active:
         state.active, state.evidence = ready, ready.evidence()
-    if not hyperpriors.flat or not state.active.single_moves:
-        return _move(state, tol, hyperpriors)
-    info = Sequential().step(state, tol)
-    if info is not None and info.move == REFUSED and state.active.exact:
-        return _insist(state, tol, info)
-    return info
-
-
-def _insist(state: State, tol: float, refused: Info) -> Info:
-    """Add a function that was refused because it lies in the span of the others, if that gains all the same."""
-    active, i = state.active, refused.function
-    alpha = float(score(active).best[i])
-    if i in active.indices or not np.isfinite(alpha):
-        return refused
-    trial = _enlarged(active, i, alpha)
-    gain = trial.evidence() - state.evidence
-    return _done(state, trial, Info("add", i, 1)) if gain > tol else refused
+    return Sequential().step(state, tol) if hyperpriors.flat else _move(state, tol, hyperpriors)
 
 
 def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
@@ -229,11 +213,6 @@ def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
         state.refused.add(chosen)
         return Info(REFUSED, chosen)
     return _done(state, trial, Info(active.move_to(chosen, alpha), chosen, 1))
-
-
-def _enlarged(active: Active, i: int, alpha: float) -> DualActive:
-    """With a function that lies in the span of the others: it adds nothing to reach, but prior variance."""
-    return DualActive(active.problem, [*active.indices, i], np.append(active.alpha, alpha), active.beta)
 
 
 def _settle_noise(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
