@@ -15,20 +15,30 @@ orthogonal step, and the rest is computed from them anew (eqs 6, 24, 25).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.design import RESOLVED, ScreenedDesign, projected
-from sparsebayes.inference.models.evidence import Array, Statistics, best_moves, leave_one_out
+from sparsebayes.inference.models.evidence import (
+    Array,
+    Statistics,
+    best_moves,
+    gaussian_log_likelihood,
+    leave_one_out,
+    log_evidence,
+)
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Noisy
-from sparsebayes.inference.models.linalg import tall_qr
+from sparsebayes.inference.models.linalg import inverse_upper, log_det, reflected, solve_cholesky, tall_qr, try_cholesky
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.models.screening import may_gain
-from sparsebayes.inference.models.small import SmallPosterior, SmallProblem
 
+# Smallest diagonal entry of the Cholesky factor of the unit-diagonal precision at which it may stand in for the
+# factorisation of the square roots: it then has lost no more than half of the digits.
+_WELL_CONDITIONED = 1e-3
 # A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
 # rounding error, and normalising it would fill U with noise.
 _IN_SPAN = 1e-13
@@ -36,6 +46,81 @@ _IN_SPAN = 1e-13
 _COLLINEAR = 1e5
 # Entries of a dictionary that are evaluated for a certificate at most; beyond, it names the error of the compression.
 _EVALUATED = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class SmallProblem:
+    r"""What the posterior of the active weights follows from, at any :math:`(\boldsymbol\alpha, \beta)`.
+
+    Attributes
+    ----------
+    R, z : ndarray of shape (u, a), (u, T)
+        Coordinates of the active columns, and of the targets, in an orthonormal basis.
+    rest : float
+        Sum of squares of the targets outside it.
+    """
+
+    R: Array
+    z: Array
+    rest: float
+
+    @cached_property
+    def gram(self) -> Array:
+        r""":math:`\mathbf R^\top\mathbf R`."""
+        return self.R.T @ self.R
+
+    @cached_property
+    def projection(self) -> Array:
+        r""":math:`\mathbf R^\top\mathbf z`."""
+        return self.R.T @ self.z
+
+
+@dataclass(frozen=True)
+class SmallPosterior:
+    r"""Posterior of the active weights at one :math:`(\boldsymbol\alpha, \beta)`.
+
+    ``root`` is upper triangular with :math:`\boldsymbol\Sigma` = root rootᵀ.
+    """
+
+    mean: Array
+    root: Array
+    log_det_precision: float
+    residual_sumsq: float
+
+    @classmethod
+    def of(cls, problem: SmallProblem, alpha: Array, beta: float) -> SmallPosterior:
+        r"""Posterior of a problem.
+
+        By Cholesky where the precision is well conditioned, else by QR of the stacked square roots, in which its
+        condition number enters under a square root.
+        """
+        R, z, a = problem.R, problem.z, len(alpha)
+        if a == 0:
+            return cls(np.zeros((0, z.shape[1])), np.zeros((0, 0)), 0.0, problem.rest + float(np.vdot(z, z)))
+        precision = beta * problem.gram
+        diagonal = np.einsum("ii->i", precision)
+        diagonal += alpha
+        scale = np.sqrt(diagonal)
+        t = try_cholesky(precision)
+        if t is not None and (t.diagonal() / scale).min() > _WELL_CONDITIONED:
+            mean, root = solve_cholesky(t, beta * problem.projection), inverse_upper(t)
+        else:
+            t, half = reflected(np.sqrt(alpha), np.sqrt(beta) * R, np.sqrt(beta) * z)
+            root = inverse_upper(t)
+            mean = root @ half
+        left = z - R @ mean
+        return cls(mean, root, log_det(t), problem.rest + float(np.vdot(left, left)))
+
+    @cached_property
+    def covariance(self) -> Array:
+        r""":math:`\boldsymbol\Sigma`."""
+        return self.root @ self.root.T
+
+    def evidence(self, alpha: Array, beta: float, n: float) -> float:
+        """Log evidence of n observations, at the hyperparameters that this is the posterior of."""
+        targets = self.mean.shape[1]
+        fit = gaussian_log_likelihood(self.residual_sumsq, beta, targets * n)
+        return log_evidence(fit, self.mean, alpha, self.log_det_precision, targets)
 
 
 class Factors:

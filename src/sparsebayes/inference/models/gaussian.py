@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from sparsebayes.inference.models.compiled import How, Library, MadeOf, Task, library
-from sparsebayes.inference.models.evidence import Array, Scores, best_moves
+from sparsebayes.inference.models.evidence import REACH, SHIFTS, Array, Scores, best_moves, idle, joint_newton, sumsq
 from sparsebayes.inference.models.linalg import BLOCK
 from sparsebayes.inference.models.problem import GaussianProblem, Index
-from sparsebayes.inference.models.small import REACH, SHIFTS, idle, joint_newton, sumsq
 
 _CHOLESKY, _INVERT, _REFLECT, _ROTATE = get_lapack_funcs(("potrf", "trtri", "tpqrt", "tpmqrt"), (np.zeros(1),))
 (_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))

@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.design import RESOLVED
-from sparsebayes.inference.models.evidence import Array, Statistics, best_moves, leave_one_out
+from sparsebayes.inference.models.evidence import Array, Statistics, alpha_hessian, best_moves, leave_one_out
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, solve_cholesky
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.models.nearest import nearest_covariance
 from sparsebayes.inference.models.newton import Mode, find_better_mode, find_mode, mode_at
 from sparsebayes.inference.models.screening import Measured
-from sparsebayes.inference.models.small import alpha_hessian
 
 # An addition that does not gain enough is tried again with the precision this many times larger.
 _WEAKER = (1.0, 4.0, 16.0, 64.0)
@@ -282,7 +281,7 @@ class LaplaceActive(Active):
         By a quasi-Newton method on the exact gradient :math:`\partial\mathcal L/\partial\log\alpha_j =
         \tfrac12[1-\alpha_j(\Sigma_{jj}+w_j^2-w_j(\Sigma c)_j)]`, where :math:`c` is the derivative of
         :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights.  It begins with the Hessian of the linearised
-        problem (``small.py``), which is near the true one unless rows saturate, and learns from there (BFGS).  Every
+        problem (``evidence.py``), which is near the true one unless rows saturate, and learns from there (BFGS).  Every
         step stands only if the true evidence rises.
         """
         before, size, inverse, done = self.evidence(), self.size, None, False

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
-from sparsebayes.inference.models.evidence import Array
 from sparsebayes.threads import on_all_cores
+from sparsebayes.typing import Array
 
 _INVERT_TRIANGLE, _CHOLESKY, _PIVOTED_CHOLESKY, _SOLVE, _REFLECT, _ROTATE = get_lapack_funcs(
     ("trtri", "potrf", "pstrf", "potrs", "tpqrt", "tpmqrt"), (np.zeros(1),)

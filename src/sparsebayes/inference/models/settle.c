@@ -348,7 +348,7 @@ static void relax(Work *w) {
     drop_idle(w);
 }
 
-/* -- Newton's method (small.py has the derivatives) -------------------------------------------------------- */
+/* -- Newton's method (evidence.py has the derivatives) ----------------------------------------------------- */
 
 /* The step in all log alpha, and in log beta (last) where the noise is learned; how long its longest part is. */
 static double newton_step(Work *w) {
