@@ -30,8 +30,8 @@ from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import solve_cholesky, try_cholesky
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
 from sparsebayes.inference.objective.noise import with_best_noise
-from sparsebayes.inference.solvers.needs import Kind
-from sparsebayes.inference.solvers.solver import Info, Solver, State, is_number
+from sparsebayes.inference.objective.scores import Hyperpriors
+from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_number
 from sparsebayes.inference.status import Status
 
 PRECISIONS = ("each", "single")
@@ -354,12 +354,7 @@ class Backfitting(Solver):
             value = getattr(self, name)
             if not (is_number(value) and 0.0 < value < np.inf):
                 raise ValueError(f"{name}={value!r}: expected a positive, finite number")
-        for name in ("a", "b"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0.0 <= value < np.inf):
-                raise ValueError(f"{name}={value!r}: expected a finite number, at least 0")
-        if self.a > 0.0 and self.b == 0.0:
-            raise ValueError(f"b={self.b!r}: expected a positive rate where the shape a={self.a!r} is positive")
+        Hyperpriors(self.a, self.b).check()
         self.check_stopping()
 
     # -- the solver contract -------------------------------------------------------------------------------

@@ -25,8 +25,7 @@ from sparsebayes.inference.search.escapes import doubt, uncover
 from sparsebayes.inference.search.moves import Proposals, best_exchanges, best_merges, best_splits, perform
 from sparsebayes.inference.search.shifting import shift
 from sparsebayes.inference.search.starts import EFFORTS
-from sparsebayes.inference.solvers.needs import Kind, Need
-from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State, is_number
+from sparsebayes.inference.solvers.solver import REFUSED, Info, Kind, Need, Solver, State, is_number
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
@@ -198,26 +197,30 @@ class Sequential(Solver):
 
     def _predicted_step(self, state: State, tol: float) -> Info | None:
         """A move where gains are only predicted, and scoring the dictionary costs more than settling the model."""
-        partial = state.active.problem.parent is not None
+        partial, swept = state.active.problem.parent is not None, None
         if not state.settled:
             state.settled, state.swept = True, not partial
             swept = self._sweep(state, _ROUGHLY if partial else _CAUTION * tol, settled=True)
-            if swept is not None:
-                return swept
+        if swept is not None:
+            return swept
         scores = score(state.active)
         if partial and not state.swept:  # a sweep will do what single re-estimations would
             scores = replace(scores, gain=np.where(scores.structural, scores.gain, 0.0))
         choice = self._choice(state, scores, tol)
-        if choice is None and not state.swept:
-            state.swept = True
-            swept = self._sweep(state, _CAUTION * tol if state.widest or not partial else tol, settled=True)
-            if swept is not None:
-                return swept
         if choice is None:
-            return self._finish(state, scores, tol)
+            return self._predicted_end(state, scores, tol)
         if partial and not scores.in_model[choice] and self.selection == "greedy":
             return self._several(state, scores, choice, tol)
         return self._sweep_alone(state, scores, tol) or self._move(state, scores, choice, tol)
+
+    def _predicted_end(self, state: State, scores: Scores, tol: float) -> Info | None:
+        """Where no single move is predicted to gain: all precisions together, once, and then the end."""
+        swept = None
+        if not state.swept:
+            state.swept = True
+            whole = state.widest or state.active.problem.parent is None
+            swept = self._sweep(state, _CAUTION * tol if whole else tol, settled=True)
+        return self._finish(state, scores, tol) if swept is None else swept
 
     def _choice(self, state: State, scores: Scores, tol: float) -> int | None:
         """The function of the next move; None where none gains ``tol``."""
