@@ -102,7 +102,7 @@ class FixedPoint(Solver):
             info = self._sweep(state, tol)
             if info is not None:
                 return info
-        return finish(state, tol, self.hyperpriors)
+        return self._finish(state, tol)
 
     def escape(self, state: State, tol: float) -> Info | None:
         """Begin again from the whole dictionary with wider priors, where sweeps have emptied the model for nothing.
@@ -185,48 +185,43 @@ class FixedPoint(Solver):
             leaving = leaving[: len(leaving) // 2]
         return active, here
 
+    # -- single moves --------------------------------------------------------------------------------------
 
-# -- single moves ------------------------------------------------------------------------------------------------
+    def _finish(self, state: State, tol: float) -> Info | None:
+        """One single move; None when none gains more than ``tol``."""
+        ready = state.active.for_single_moves()
+        if ready is not state.active:
+            state.active, state.evidence = ready, ready.evidence()
+        return Sequential().step(state, tol) if self.hyperpriors.flat else self._move(state, tol)
 
+    def _move(self, state: State, tol: float) -> Info | None:
+        """The move with the largest gain of the objective, if it does gain."""
+        active = state.active
+        scores = score(active, hyperpriors=self.hyperpriors)
+        scores.gain[list(state.refused)] = -np.inf
+        best = int(np.argmax(scores.gain)) if len(scores.gain) else -1
+        idle = scores.in_model & scores.structural & (scores.gain >= 0.0)
+        if best < 0 or (scores.gain[best] <= tol and not np.any(idle)):
+            return self._settle_noise(state, tol)
+        chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
+        alpha = float(scores.best[chosen])
+        trial = active.changed(chosen, alpha)
+        if trial is None or self._gain(state, trial) < 0.0:
+            state.refused.add(chosen)
+            return Info(REFUSED, chosen)
+        return _done(state, trial, Info(active.move_to(chosen, alpha), chosen, 1))
 
-def finish(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
-    """One single move; None when none gains more than ``tol``."""
-    ready = state.active.for_single_moves()
-    if ready is not state.active:
-        state.active, state.evidence = ready, ready.evidence()
-    return Sequential().step(state, tol) if hyperpriors.flat else _move(state, tol, hyperpriors)
+    def _settle_noise(self, state: State, tol: float) -> Info | None:
+        """Move the noise to its best level, if that gains more than ``tol``."""
+        if not state.learn_noise:
+            return None
+        active, priors = state.active, self.hyperpriors
+        trial = with_best_noise(active.noisy(), priors.c, priors.noise_rate(active))
+        return _done(state, trial, Info("noise")) if self._gain(state, trial) > tol else None
 
-
-def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
-    """The move with the largest gain of the objective, made on a copy and kept if it does gain."""
-    active = state.active
-    scores = score(active, hyperpriors=hyperpriors)
-    scores.gain[list(state.refused)] = -np.inf
-    best = int(np.argmax(scores.gain)) if len(scores.gain) else -1
-    idle = scores.in_model & scores.structural & (scores.gain >= 0.0)
-    if best < 0 or (scores.gain[best] <= tol and not np.any(idle)):
-        return _settle_noise(state, tol, hyperpriors)
-    chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
-    alpha = float(scores.best[chosen])
-    trial = active.changed(chosen, alpha)
-    if trial is None or _objective(trial, state, hyperpriors) < _objective(active, state, hyperpriors):
-        state.refused.add(chosen)
-        return Info(REFUSED, chosen)
-    return _done(state, trial, Info(active.move_to(chosen, alpha), chosen, 1))
-
-
-def _settle_noise(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
-    """Move the noise to its best level, if that gains more than ``tol``."""
-    active = state.active
-    if not state.learn_noise:
-        return None
-    trial = with_best_noise(active.noisy(), hyperpriors.c, hyperpriors.noise_rate(active))
-    gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
-    return _done(state, trial, Info("noise")) if gain > tol else None
-
-
-def _objective(active: Active, state: State, hyperpriors: Hyperpriors) -> float:
-    return active.evidence() + hyperpriors.log_prior(active, noise=state.learn_noise)
+    def _gain(self, state: State, trial: Active) -> float:
+        """What a model has more than the present one."""
+        return self.objective(trial, state.learn_noise) - self.objective(state.active, state.learn_noise)
 
 
 def _done(state: State, active: Active, info: Info) -> Info:
