@@ -20,6 +20,7 @@ from solver_cases import (
 )
 
 from sparsebayes import RVR, Sequential, SparseBayesRegressor
+from sparsebayes.datasets import make_sinc2d
 from sparsebayes.inference.solvers.sequential import SELECTIONS
 from sparsebayes.inference.status import Status
 
@@ -230,3 +231,10 @@ def test_the_seed_of_the_solver_wins():
 
     assert moves(1, 7) == moves(2, 7) != moves(1, 8)
     assert moves(3, None) == moves(3, None) != moves(4, None)
+
+
+def test_single_additions_are_single_in_a_working_set():
+    X, y = make_sinc2d(1500, random_state=0)
+    model = RVR(gamma=0.16, solver=Sequential(batch=1)).fit(X, y)
+    assert model.certificate_.converged
+    assert max(len(record.added) for record in model.history_) == 1

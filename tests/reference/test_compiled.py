@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from sparsebayes import RVR
 from sparsebayes.datasets import make_sinc
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.models import compiled, gaussian, small
-from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models import compiled, gaussian
 from sparsebayes.inference.models.compiled import How
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram, Posterior, Products
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.models.small import Settling
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,17 +81,6 @@ def both(model, library, tol, *, closely):
     return expected, model._compiled(How.CLOSELY if closely else How.ROUGHLY, library, here.products, here.alpha, tol)
 
 
-def both_exactly(model, library, tol):
-    """An exact active set of the same functions, settled in NumPy and by the library."""
-    problem, limit = model.problem, 1e8 / model.data.mean_square
-    active = ActiveSet.from_model(problem, model.indices, model.alpha, model.beta)
-    begun = active.small, active.posterior(), active.alpha, active.beta, problem.n_effective, problem.inclusion_cost
-    expected, found = (Settling(*begun, limit if model.learn_noise else None) for _ in range(2))
-    expected.climb(tol)
-    found.compiled(library, tol)
-    return active, expected, found
-
-
 class TestSameAnswer:
     @examples(100)
     @given(distinct(), st.sampled_from([1e-2, 1e-6]), st.booleans())
@@ -117,36 +104,6 @@ class TestSameAnswer:
         assert found.objective == pytest.approx(expected.objective, abs=10.0 * tol + gaussian._ROUNDING * scale)
         if closely and tol == 1e-6:
             assert found._settled(tol).objective <= found.objective + 10.0 * tol + gaussian._ROUNDING * scale
-
-    @examples(100)
-    @given(distinct(), st.sampled_from([0.5, 1e-6]))
-    def test_of_an_exact_active_set(self, library, model, tol):
-        _, expected, found = both_exactly(model, library, tol)
-        np.testing.assert_array_equal(found.stays, expected.stays)
-        assert found.level == pytest.approx(expected.level, abs=1e-10 * max(1.0, abs(expected.level)))
-        np.testing.assert_allclose(found.alpha, expected.alpha, rtol=1e-6)
-        assert found.beta == pytest.approx(expected.beta, rel=1e-8)
-        # Where both end at the same place, to rounding, so does all that is known of the posterior.
-        for name in ("mean", "covariance", "residual_sumsq", "log_det_precision"):
-            theirs = getattr(expected.post, name)
-            np.testing.assert_allclose(
-                getattr(found.post, name), theirs, rtol=1e-5, atol=1e-7 * np.max(np.abs(theirs), initial=1e-30)
-            )
-
-    @examples(100)
-    @given(alike(), st.sampled_from([0.5, 1e-6]))
-    def test_of_an_exact_active_set_of_nearly_dependent_functions(self, library, model, tol):
-        if model is None:
-            return
-        active, expected, found = both_exactly(model, library, tol)
-        scale = max(1.0, abs(expected.level))
-        assert found.level == pytest.approx(expected.level, abs=10.0 * tol + 1e-9 * scale)
-        assert found.level >= active.objective() - 1e-9 * scale
-        assert np.allclose(found.post.root, np.triu(found.post.root))
-        if tol == 1e-6:
-            begun, found.small = found.level, found.small.restrict(found.stays)
-            found.climb(tol)
-            assert found.level <= begun + 10.0 * tol + 1e-9 * scale
 
     @pytest.mark.parametrize("how", [How.ROUGHLY, How.CLOSELY])
     @pytest.mark.parametrize("targets", [1, 2])
@@ -194,8 +151,7 @@ class TestSameAnswer:
         X, y = make_sinc(100, noise=0.1, random_state=0)
         fits = []
         for used in (library, None):
-            for module in (gaussian, small):
-                monkeypatch.setattr(module, "library", lambda used=used: used)
+            monkeypatch.setattr(gaussian, "library", lambda used=used: used)
             fits.append(RVR(gamma=0.1, effort=effort).fit(X, y))
         first, second = fits
         np.testing.assert_array_equal(first.relevance_, second.relevance_)

@@ -67,9 +67,7 @@ def test_moves_of_the_dual_form():
     primal = ActiveSet.from_model(problem, list(range(11)), alpha[:11], 3.0)
     np.testing.assert_allclose(found.s, primal.statistics().s, rtol=1e-8)
     np.testing.assert_allclose(found.q2, primal.statistics().q2, rtol=1e-8)
-    assert dual.add(11, alpha[11])
-    assert dual.reestimate(3, 7.0)
-    assert dual.delete(0)
+    dual = dual.changed(11, alpha[11]).changed(3, 7.0).changed(0, np.inf)
     changed = alpha.copy()
     changed[3] = 7.0
     expected = ActiveSet.from_model(problem, list(range(1, 12)), changed[1:], 3.0)

@@ -42,7 +42,7 @@ def test_functions_that_a_glance_missed_are_watched(problem, monkeypatch):
     monkeypatch.setattr(mode, "_GLANCED", 1)
     monkeypatch.setattr(mode, "LARGE", 1)
     active = LaplaceActive.from_model(problem.roughly(), [3, 70], np.array([0.1, 0.2]))
-    assert working.widen(active, 1e-3)
+    active = working.widened(active, 1e-3)
     gaining = np.max(score(LaplaceActive.from_model(problem, [3, 70], active.alpha)).gain.reshape(3, 60), axis=0) > 1e-3
     assert set(np.flatnonzero(gaining)) >= set(active.problem.watched.tolist()) > set()
 

@@ -1,6 +1,6 @@
 """Where rows may be, what each place cannot give, and the one check that a fit makes before it computes anything.
 
-Solvers declare which likelihoods they take and what they need of the rows (``inference/solvers/needs.py``);
+Solvers declare which likelihoods they take and what they need of the rows (``inference/solvers/solver.py``);
 the settings of an estimator add to that; a storage says what it lacks, and why.  A fit that asks for it is refused
 with the parameter that asks, the reason, and two ways out: another setting, or another storage.  The table in the
 documentation is made from the same declarations.
@@ -24,7 +24,7 @@ from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.devices import to_host
 from sparsebayes.estimators.varying import CONSTANT
 from sparsebayes.inference import SOLVERS, Sequential, Solver
-from sparsebayes.inference.solvers.needs import Kind, Need
+from sparsebayes.inference.solvers.solver import Kind, Need
 from sparsebayes.likelihood import ROBUST
 
 

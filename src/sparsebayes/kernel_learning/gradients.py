@@ -30,12 +30,12 @@ from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
 from sparsebayes.basis import Functions
+from sparsebayes.inference.models.active import SmallPosterior, SmallProblem
 from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood, log_evidence
 from sparsebayes.inference.models.linalg import cholesky
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.models.newton import find_mode
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
-from sparsebayes.inference.models.small import SmallPosterior
 
 # How far one climb may move a log precision or the log noise, and a log parameter: beyond, other functions than those
 # in the model would be called for.
@@ -199,7 +199,7 @@ class HeldGaussian(Held):
         if len(factor) < a:  # fewer rows than functions
             factor = np.vstack([factor, np.zeros((a - len(factor), a))])
             z = np.vstack([z, np.zeros((a - len(z), targets))])
-        post = SmallPosterior.solve(factor, z, rest, alpha, beta)
+        post = SmallPosterior.of(SmallProblem(factor, z, rest), alpha, beta)
         fit = gaussian_log_likelihood(post.residual_sumsq, beta, targets * n)
         evidence = log_evidence(fit, post.mean, alpha, post.log_det_precision, targets)
         residual = t - Phi @ post.mean

@@ -22,7 +22,7 @@ from sparsebayes.estimators.storages import (
     likelihood_asks,
 )
 from sparsebayes.inference import SOLVERS, Sequential
-from sparsebayes.inference.solvers.needs import Kind, Need
+from sparsebayes.inference.solvers.solver import Kind, Need
 
 _HEAD = """# What goes with what
 

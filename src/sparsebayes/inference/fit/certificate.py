@@ -151,8 +151,8 @@ def really_refused(active: Active, refused: Iterable[int], tol: float) -> set[in
     scores = score(active)
 
     def gains(i: int) -> bool:
-        trial = active.copy()
-        return trial.move(i, float(scores.best[i]), tol) is not None and trial.objective() > active.objective() + tol
+        trial = active.changed(i, float(scores.best[i]), tol)
+        return trial is not None and trial.objective() > active.objective() + tol
 
     return {i for i in refused if scores.gain[i] <= tol or not gains(i)}
 

@@ -16,9 +16,20 @@ from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.search.climb import climb
-from sparsebayes.inference.search.sampled import carried, continued, search_sample, wider
-from sparsebayes.inference.search.starts import COARSE, FIRST_NOISE, Begun, Plan, ascend, random_model
-from sparsebayes.inference.search.working import Problem, empty_model, widen, working_problem
+from sparsebayes.inference.search.starts import (
+    COARSE,
+    FIRST_NOISE,
+    Begun,
+    Plan,
+    Policy,
+    ascend,
+    carried,
+    continued,
+    random_model,
+    search_sample,
+    wider,
+)
+from sparsebayes.inference.search.working import Problem, empty_model, widened, working_problem
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
 from sparsebayes.inference.status import Record, Status
 from sparsebayes.threads import one_thread
@@ -200,35 +211,47 @@ class _Run:
 
     def _follow(self, plan: Plan, number: int) -> None:
         """Climb from every place of a plan whose first start has this number, and go on from the best."""
-        state, offset = self.best.state, number
-        data, learn, batch = Gram(state.active.problem), state.learn_noise, self.solver.batch
-        fixed = None if learn else state.active.beta
-        begun = GaussianModel.weighing(data, state.active.indices, state.active.alpha, state.active.beta, learn)
-        tol = max(COARSE, self.settings.tol)
+        active, learn = self.best.state.active, self.best.state.learn_noise
+        data, fixed, tol = Gram(active.problem), None if learn else active.beta, max(COARSE, self.settings.tol)
+        batch = self._batch(data)
+        begun = GaussianModel.weighing(data, active.indices, active.alpha, active.beta, learn)
         if data.problem.sample is not None:
-            batch = wider(batch)
             begun = begun if begun.size else self._from_sample(data, plan, tol, fixed, batch)
             plan = continued(plan)
-        best, acquitted = begun, begun.used
-        first_stage = _STAGES[2:4] if data.problem.sample is not None else (0.0, _STAGES[-1])
-        tell = self._telling("the search", *first_stage)
+
+        def climbed(policy: Policy, best: GaussianModel | None, start: _Start) -> GaussianModel:
+            policy = Begun(begun) if best is None and begun.size else policy
+            return ascend(policy, data, best, tol, fixed=fixed, batch=batch, accepted=self._noting(start))
+
+        best = self._from_places(plan, number, begun, climbed)
+        if best is not begun:
+            final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
+            self.best = self._exact(replace(self.best, model=final))
+
+    def _from_places(
+        self,
+        plan: Plan,
+        offset: int,
+        begun: GaussianModel,
+        climbed: Callable[[Policy, GaussianModel | None, _Start], GaussianModel],
+    ) -> GaussianModel:
+        """The best of the models that are climbed to from the places of a plan, the first of which has this number."""
+        best, acquitted, state = begun, begun.used, self.best.state
+        sampled, whole = begun.problem.sample is not None, state.active.problem.members is None
+        tell = self._telling("the search", *(_STAGES[2:4] if sampled else (0.0, _STAGES[-1])))
         while (policy := plan.policy((number := self.completed + 1) - offset, self.leader - offset)) is not None:
             first = self.completed < 0
-            policy = Begun(best) if first and best.size else policy
             trial = self.best if first else _Start(number, state)
-            accepted = self._noting(trial)
-            model = ascend(policy, data, None if first else best, tol, fixed=fixed, batch=batch, accepted=accepted)
+            model = climbed(policy, None if first else best, trial)
             gain = np.inf if first else model.objective - best.objective
-            if first or (gain > max(_HARDLY, self.settings.tol) and self._trusted(model, best, acquitted)):
+            if first or self._leads(model, best, acquitted):
                 best, self.best = model, replace(trial, model=model)
                 acquitted = self._acquit(model) if first else max(acquitted, model.used)
                 self.leader = number if gain > _WORTHWHILE else self.leader
             self._complete(number)
-            if state.active.problem.members is None:  # else more functions come, and nobody knows how many
+            if whole:  # else more functions come, and nobody knows how many
                 tell(plan.share(number + 1 - offset, self.leader - offset))
-        if best is not begun:
-            final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
-            self.best = self._exact(replace(self.best, model=final))
+        return best
 
     def _from_sample(self, data: Gram, plan: Plan, tol: float, fixed: float | None, batch: int) -> GaussianModel:
         """What a search on a part of the rows finds, settled on all of them; its moves are shown, and not kept."""
@@ -290,8 +313,10 @@ class _Run:
             raise _Stopped(Status.NOISE_UNDETERMINED, self.best.number)
         return model.used
 
-    def _trusted(self, model: GaussianModel, best: GaussianModel, acquitted: float) -> bool:
-        """Whether a start that ended higher did so for a good reason: few functions, or left-out rows agree."""
+    def _leads(self, model: GaussianModel, best: GaussianModel, acquitted: float) -> bool:
+        """Whether a start ended higher, and did so for a good reason: few functions, or left-out rows agree."""
+        if model.objective <= best.objective + max(_HARDLY, self.settings.tol):
+            return False
         paid = model.data.problem.inclusion_cost > 0.0
         if paid or not model.learn_noise or model.used <= max(_UNSUSPICIOUS, LITTLE_MORE * acquitted):
             return True
@@ -303,13 +328,7 @@ class _Run:
         model, learn = start.model, start.state.learn_noise
         if model is None:
             return start
-        problem, rng = model.data.problem, start.state.rng
-        active = (
-            ActiveSet.from_model(problem, model.indices, model.alpha, model.beta)
-            if model.size
-            else ActiveSet(problem, model.beta)
-        )
-        return _begun(start.number, self.solver.init(active, learn, rng), start.n_iter)
+        return _begun(start.number, self.solver.init(_exact_active(model), learn, start.state.rng), start.n_iter)
 
     def _noting(self, start: _Start) -> Callable[[GaussianModel, GaussianModel], None]:
         """What is done after every move of a start."""
@@ -411,6 +430,8 @@ class _Run:
         while True:
             if self.stop():
                 raise _Stopped(Status.INTERRUPTED, start.number)
+            if self.solver.climbs(state.active):
+                self._climb(start)
             info = self.solver.step(state, self.settings.tol)
             if info is None:
                 if self._widen(start):
@@ -427,6 +448,19 @@ class _Run:
             start.n_iter += info.n_moves
             self._record(start, info)
 
+    def _climb(self, start: _Start) -> None:
+        """Go on from an exact active set by the loop in batches, until no addition gains ``tol``."""
+        state, active = start.state, start.state.active
+        data, learn = Gram(active.problem), state.learn_noise
+        model = GaussianModel.weighing(data, active.indices, active.alpha, active.beta, learn, suffice=False)
+        final = climb(model, self.settings.tol, batch=self._batch(data), accepted=self._noting(start))
+        state.active = _exact_active(final)
+        state.evidence, start.members = state.active.evidence(), _lifted(active.problem, final.indices)
+
+    def _batch(self, data: Gram) -> int:
+        """Functions that are added at once at most."""
+        return self.solver.batch if data.problem.sample is None else wider(self.solver.batch)
+
     def _widen(self, start: _Start) -> bool:
         """Take more functions into the working set, where there is one and some outside it gain.
 
@@ -437,20 +471,21 @@ class _Run:
         if state.widest:
             return False
         tol, partial = self.settings.tol, state.active.problem.parent is not None
-        outside = widen(state.active, tol)
-        if outside > 0.0:
+        wider_set = widened(state.active, tol)
+        if wider_set is not None:
+            state.active = wider_set
             state.refused.clear()
             state.stale.clear()
             state.swept = False
             if state.learn_noise and doubts is not None and doubts(state.active.noisy()):
                 raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
-        state.widest = outside == 0.0 and state.active.approximate and partial
-        return outside > 0.0 or state.widest
+        state.widest = wider_set is None and state.active.approximate and partial
+        return wider_set is not None or state.widest
 
     def _grow(self, state: State) -> None:
         """Add generated functions to the dictionary."""
         if self.settings.grow is not None:
-            state.active.extend(self.settings.grow(state.active.indices, state.rng))
+            state.active = state.active.extended(self.settings.grow(state.active.indices, state.rng))
 
     def _record(self, start: _Start, info: Info) -> None:
         state = start.state
@@ -481,6 +516,11 @@ class _Run:
             self._keep()
         if n_iter >= self.settings.max_iter:
             raise _Stopped(Status.MAX_ITER, record.start)
+
+
+def _exact_active(model: GaussianModel) -> ActiveSet:
+    """A model of the loop as an exact active set."""
+    return ActiveSet.from_model(model.problem, model.indices, model.alpha, model.beta)
 
 
 def _lifted(problem: Problem, functions: Iterable[int]) -> tuple[int, ...]:

@@ -14,8 +14,7 @@ largest at :math:`\xi_n^2 = \langle y_n^2\rangle`, and a move that raises it at 
 
 from __future__ import annotations
 
-import copy
-from typing import Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,17 +85,10 @@ class BoundActive(Active):
     problem: LaplaceProblem
 
     def __init__(self, problem: LaplaceProblem, indices: list[int], alpha: Array, xi: Array) -> None:
-        self.problem = problem
+        self.problem, self.xi = problem, xi
         self.beta = 1.0
-        self._build(indices, alpha, xi)
-
-    def _build(self, indices: list[int], alpha: Array, xi: Array) -> None:
-        """Everything at these parameters of the bound."""
         make = DualActive if 2 * len(indices) > len(xi) else ActiveSet.from_model
-        self._adopt(make(bound_problem(self.problem, xi), indices, alpha, 1.0), xi)
-
-    def _adopt(self, inner: ActiveSet | DualActive, xi: Array) -> None:
-        self._inner, self.xi = inner, xi
+        inner = self._inner = make(bound_problem(problem, xi), indices, alpha, 1.0)
         self.indices, self.alpha, self.mean = inner.indices, inner.alpha, inner.mean[:, 0]
 
     @property
@@ -134,66 +126,36 @@ class BoundActive(Active):
 
     # -- moves -----------------------------------------------------------------------------------------------
 
-    def moved(self, alpha: Array, beta: float) -> Self:
-        r"""A copy at other precisions, with :math:`\xi_n^2=\langle y_n^2\rangle` of the present posterior.
+    def like(
+        self, problem: Any, indices: list[int], alpha: Array, *, beta: float | None = None, mean: Array | None = None
+    ) -> BoundActive:
+        """The model of these functions, at the best parameters of the bound."""
+        columns = problem.design.columns(np.array(indices, dtype=np.intp))
+        return BoundActive(problem, indices, alpha, _tighten(columns, alpha, self.xi, two_classes(problem)))
+
+    def moved(self, alpha: Array, beta: float) -> BoundActive:
+        r"""At other precisions, with :math:`\xi_n^2=\langle y_n^2\rangle` of the present posterior.
 
         Where functions are few, of the new one: that takes rounds of its own.
         """
-        other = self.copy()
         columns = self.problem.design.columns(np.array(self.indices, dtype=np.intp))
         xi = _second_moment(columns, self.mean, self.covariance)
         if self.size <= _FEW:
             xi = _tighten(columns, alpha, xi, two_classes(self.problem))
-        other._build(self.indices, alpha, xi)
-        return other
+        return BoundActive(self.problem, self.indices, alpha, xi)
 
-    def restricted(self, stays: NDArray[np.bool_]) -> Self:
-        """A copy with some of its functions only."""
-        other = self.copy()
-        other._adopt(self._inner.restricted(stays), self.xi)
-        return other
+    def restricted(self, stays: NDArray[np.bool_]) -> BoundActive:
+        """With some of its functions only."""
+        kept = [i for i, stay in zip(self.indices, stays, strict=True) if stay]
+        return BoundActive(self.problem, kept, self.alpha[stays], self.xi)
 
     def without(self, j: int) -> Active:
         """Without the j-th function, at the best parameters of the bound."""
         return super().without(j).recompute()
 
-    def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
-        """Add function i with this precision."""
-        inner = self._inner.copy()
-        return inner.add(i, alpha) and self._follow(inner)
-
-    def reestimate(self, j: int, alpha: float) -> bool:
-        """Give the j-th function this precision."""
-        inner = self._inner.copy()
-        return inner.reestimate(j, alpha) and self._follow(inner)
-
-    def delete(self, j: int) -> bool:
-        """Take the j-th function out."""
-        inner = self._inner.copy()
-        return inner.delete(j) and self._follow(inner)
-
-    def _follow(self, inner: Active) -> bool:
-        """Bring the parameters of the bound after a move to their best values."""
-        columns = self.problem.design.columns(np.array(inner.indices, dtype=np.intp))
-        self._build(inner.indices, inner.alpha, _tighten(columns, inner.alpha, self.xi, two_classes(self.problem)))
-        return True
-
-    def sweep(self, tol: float) -> int:
-        """None: joint updates are the business of the solver."""
-        return 0
-
-    def maintain(self) -> None:
-        """Nothing drifts: every move is computed from the data."""
-
     def recompute(self) -> BoundActive:
         """The same functions from the data, at the best parameters of the bound."""
-        twin = self.copy()
-        twin._follow(self._inner)
-        return twin
-
-    def copy(self) -> Self:
-        """Independent copy; nothing inside is changed in place."""
-        return copy.copy(self)
+        return self.like(self.problem, self.indices, self.alpha)
 
 
 def _second_moment(columns: Array, mean: Array, covariance: Array) -> Array:

@@ -27,23 +27,21 @@ LIBRARY = SOURCE.with_suffix(".library")
 # Set to 0, it has the functions in NumPy serve although there is a library.
 SWITCH = "SPARSEBAYES_COMPILED"
 
-_ROUTINES = ("dpotrf", "dtrtri", "dpotrs", "dlauum", "dtpqrt", "dtpmqrt", "dgeqrf", "dormqr", "dsyrk")
+_ROUTINES = ("dpotrf", "dtrtri", "dpotrs", "dlauum", "dtpqrt", "dtpmqrt", "dgeqrf", "dormqr")
 
 
 class MadeOf(IntEnum):
-    """What posteriors are made of: factors, inner products, or these where they keep half of the digits."""
+    """What posteriors are made of: factors, or inner products."""
 
     FACTORS = 0
     PRODUCTS = 1
-    EITHER = 2
 
 
 class How(IntEnum):
-    """How a model is settled: by the fixed point, by Newton's method, or as an exact active set is."""
+    """How a model is settled: by the fixed point, or by Newton's method."""
 
     ROUGHLY = 0
     CLOSELY = 1
-    EXACTLY = 2
 
 
 class Task(ctypes.Structure):
@@ -52,7 +50,7 @@ class Task(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int) for name in ("size", "targets", "learn_noise", "made_of")),
         *((name, ctypes.c_double) for name in ("n", "sumsq", "cost", "tol")),
-        *((name, ctypes.c_double) for name in ("low", "high", "most_certain", "rounding", "apart")),
+        *((name, ctypes.c_double) for name in ("low", "high", "most_certain", "rounding")),
         ("sweeps", ctypes.c_int),
         *((name, ctypes.c_double) for name in ("longer", "longest", "shorter", "shortest")),
         *((name, ctypes.c_int) for name in ("steps", "polish")),
@@ -72,17 +70,13 @@ class Task(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Settled:
-    """A settled model: places of the functions that are left, and their posterior.
-
-    ``inverse`` is that of L (``gaussian.Posterior``), or its transpose where either may serve (``SmallPosterior``).
-    """
+    """A settled model: places of the functions that are left, and their posterior (``gaussian.Posterior``)."""
 
     functions: Index
     alpha: Array
     beta: float
     residual_sumsq: float
     log_evidence: float
-    log_diagonal: float
     inverse: Array
     half: Array
     mean: Array
@@ -109,28 +103,25 @@ class Library:
         projection: Array,
         alpha: Array,
         beta: float,
-        rest: float = 0.0,
     ) -> Settled | None:
         """Settle a model; None where it has no posterior.
 
         Parameters
         ----------
         how : How
-            Whether roughly, closely, or as an exact active set is.
+            Whether roughly or closely.
         task : Task
             The rules; its size and number of targets are set here.
         gram, projection : ndarray of shape (a, a), (a, T)
             Inner products of the functions with one another and with the targets, or upper factors R and c.
         alpha, beta : ndarray of shape (a,), float
             Where to begin.
-        rest : float
-            Sum of squares of the targets outside the span of the functions, where either may serve.
         """
         task.size, task.targets = a, targets = projection.shape
         # C reads by columns; inner products are symmetric.
         gram = np.ascontiguousarray(gram if task.made_of == MadeOf.PRODUCTS else gram.T, dtype=np.float64)
         projection = np.ascontiguousarray(projection.T, dtype=np.float64)
-        functions, numbers = np.arange(a, dtype=np.intc), np.array([beta, rest, 0.0, 0.0])
+        functions, numbers = np.arange(a, dtype=np.intc), np.array([beta, 0.0, 0.0])
         alpha, inverse = np.array(alpha, dtype=np.float64), np.empty(a * a)
         half, mean = np.empty(a * targets), np.empty(a * targets)
         arrays = gram, projection, functions, alpha, numbers, inverse, half, mean
@@ -139,14 +130,13 @@ class Library:
             raise MemoryError("there is not enough memory to settle the precisions")
         if left < 0:
             return None
-        beta, fit, log_evidence, log_diagonal = numbers.tolist()
+        beta, fit, log_evidence = numbers.tolist()
         return Settled(
             functions[:left].astype(np.intp),
             alpha[:left],
             beta,
             fit,
             log_evidence,
-            log_diagonal,
             inverse[: left * left].reshape(left, left, order="F"),
             half[: left * targets].reshape(left, targets, order="F"),
             mean[: left * targets].reshape(left, targets, order="F"),

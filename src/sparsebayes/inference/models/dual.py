@@ -35,7 +35,7 @@ from sparsebayes.inference.models.evidence import (
 )
 from sparsebayes.inference.models.interface import Active, Noisy
 from sparsebayes.inference.models.laplace import LaplaceActive
-from sparsebayes.inference.models.linalg import cholesky, independent_columns, inverse_upper, log_det
+from sparsebayes.inference.models.linalg import cholesky, inverse_upper, log_det
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.models.newton import Mode, find_mode
 from sparsebayes.inference.models.problem import GaussianProblem
@@ -44,8 +44,6 @@ from sparsebayes.inference.models.problem import GaussianProblem
 # the square root of G, at twice the cost.
 _WELL_CONDITIONED = 1e6
 _RESOLVED = 1e-14
-# Part of a column outside the span of the others below which it is dependent.
-_IN_SPAN = 1e-13
 # The dual form is kept while there are more functions than this fraction of the rows.
 _NARROW = 0.5
 
@@ -74,26 +72,42 @@ class Dual(Active):
     _S: Array
     _Q: Array
 
+    def __init__(self, problem: Any, indices: list[int], alpha: Array, beta: float = 1.0) -> None:
+        self.problem = problem
+        self._set(list(indices), self._values(indices), alpha, beta)
+
+    @abstractmethod
+    def _values(self, indices: list[int]) -> Array:
+        """Columns of functions of the problem."""
+
     @abstractmethod
     def _solve(self) -> None:
         """Compute the posterior of the present columns, precisions and noise."""
 
-    def _set(self, indices: list[int], columns: Array, alpha: Array, beta: float = 1.0) -> None:
+    def _set(self, indices: list[int], columns: Array, alpha: Array, beta: float) -> None:
         self.indices, self._columns, self.alpha, self.beta = indices, columns, alpha.copy(), beta
         self._solve()
         self._S = np.einsum("na,na->a", self._half, self._half)
 
     def moved(self, alpha: Array, beta: float) -> Self:
         """The same functions at other hyperparameters."""
-        other = self.copy()
-        other._set(self.indices, self._columns, alpha, beta)
-        return other
+        return self._with(self.indices, self._columns, alpha, beta)
 
     def restricted(self, stays: NDArray[np.bool_]) -> Self:
         """Some of the functions."""
-        other, kept = self.copy(), [i for i, stay in zip(self.indices, stays, strict=True) if stay]
-        other._set(kept, self._columns[:, stays], self.alpha[stays], self.beta)
+        kept = [i for i, stay in zip(self.indices, stays, strict=True) if stay]
+        return self._with(kept, self._columns[:, stays], self.alpha[stays], self.beta)
+
+    def _with(self, indices: list[int], columns: Array, alpha: Array, beta: float) -> Self:
+        other = copy.copy(self)
+        other._set(indices, columns, alpha, beta)
         return other
+
+    def like(
+        self, problem: Any, indices: list[int], alpha: Array, *, beta: float | None = None, mean: Array | None = None
+    ) -> Self:
+        """The model of these functions, factored anew."""
+        return type(self)(problem, indices, alpha, self.beta if beta is None else beta)
 
     @property
     def well_determined(self) -> Array:
@@ -111,45 +125,15 @@ class Dual(Active):
         scaled = self._half / self.alpha
         return np.diag(1.0 / self.alpha) - scaled.T @ scaled
 
+    def for_single_moves(self) -> Active:
+        """The same model from the data, in the form for single moves."""
+        return self.recompute()
+
     def leave_one_out(self) -> tuple[Array, Array]:
         """``s`` and mean ``q²`` of the functions in the model, each with itself left out."""
         mean = self.mean.reshape(self.size, -1)
         s, q = leave_one_out(self.alpha, self.variance, mean, self._S, self._Q)
         return s, np.mean(q**2, axis=1)
-
-    def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
-        """Add function i with this precision."""
-        columns = np.column_stack([self._columns, self._column(i)])
-        self._set([*self.indices, i], columns, np.append(self.alpha, alpha), self.beta)
-        return True
-
-    @abstractmethod
-    def _column(self, i: int) -> Array:
-        """Column of one function."""
-
-    def reestimate(self, j: int, alpha: float) -> bool:
-        """Give the j-th function this precision."""
-        changed = self.alpha.copy()
-        changed[j] = alpha
-        self._set(self.indices, self._columns, changed, self.beta)
-        return True
-
-    def delete(self, j: int) -> bool:
-        """Take the j-th function out."""
-        kept = [i for k, i in enumerate(self.indices) if k != j]
-        self._set(kept, np.delete(self._columns, j, axis=1), np.delete(self.alpha, j), self.beta)
-        return True
-
-    def sweep(self, tol: float) -> int:
-        """None: joint updates are the business of the solver that chose this form."""
-        return 0
-
-    def maintain(self) -> None:
-        """Nothing drifts: every move was computed from the data."""
-
-    def copy(self) -> Self:
-        """Independent copy; nothing inside is changed in place."""
-        return copy.copy(self)
 
 
 class DualActive(Dual, Noisy):  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -157,9 +141,8 @@ class DualActive(Dual, Noisy):  # pyright: ignore[reportIncompatibleVariableOver
 
     problem: GaussianProblem
 
-    def __init__(self, problem: GaussianProblem, indices: list[int], alpha: Array, beta: float) -> None:
-        self.problem = problem
-        self._set(list(indices), problem.columns(np.array(indices, dtype=np.intp)), alpha, beta)
+    def _values(self, indices: list[int]) -> Array:
+        return self.problem.columns(np.array(indices, dtype=np.intp))
 
     def _solve(self) -> None:
         root, target = np.sqrt(self.beta), self.problem.target
@@ -170,9 +153,6 @@ class DualActive(Dual, Noisy):  # pyright: ignore[reportIncompatibleVariableOver
         self.mean = self._Q / self.alpha[:, None]
         self._residual = solve_triangular(self._factor, white, check_finite=False) / root  # t − y = G⁻¹t
         self.R, self.z = self._columns, target  # the basis of the rows is the unit one
-
-    def _column(self, i: int) -> Array:
-        return self.problem.columns(np.array([i]))
 
     @property
     def residual_sumsq(self) -> float:
@@ -210,26 +190,13 @@ class DualActive(Dual, Noisy):  # pyright: ignore[reportIncompatibleVariableOver
         stacked = np.vstack([np.sqrt(self.beta) * self._columns, np.diag(np.sqrt(self.alpha))])
         return float(np.linalg.cond(stacked / np.linalg.norm(stacked, axis=0)) ** 2)
 
-    @property
-    def fits(self) -> bool:
-        """Whether the functions are independent, as the form for single moves needs it."""
-        if self.size > len(self.problem.target):
-            return False
-        unit = self._columns / np.linalg.norm(self._columns, axis=0)
-        return len(independent_columns(unit, _IN_SPAN)) == self.size
-
-    def for_single_moves(self) -> ActiveSet | DualActive:
-        """The same model in the form for single moves, where its functions are independent."""
-        return self.recompute() if self.fits else self
-
     def narrowed(self) -> ActiveSet | DualActive:
         """The same model in the form for single moves, once its functions are far fewer than the rows."""
         return self.recompute() if self.size <= _NARROW * len(self.problem.target) else self
 
-    def recompute(self) -> ActiveSet | DualActive:
-        """The same model from the data, in the form for single moves where it fits."""
-        make: Any = ActiveSet.from_model if self.fits else DualActive
-        return make(self.problem, self.indices, self.alpha, self.beta)
+    def recompute(self) -> ActiveSet:
+        """The same model from the data, in the form for single moves."""
+        return ActiveSet.from_model(self.problem, self.indices, self.alpha, self.beta)
 
 
 class DualLaplace(Dual):
@@ -242,10 +209,10 @@ class DualLaplace(Dual):
 
     problem: LaplaceProblem
 
-    def __init__(self, problem: LaplaceProblem, indices: list[int], alpha: Array, beta: float = 1.0) -> None:
-        self.problem = problem
-        self._start = np.zeros(0)
-        self._set(list(indices), problem.design.columns(problem.split(indices)[0]), alpha)
+    _start: Array = np.zeros(0)
+
+    def _values(self, indices: list[int]) -> Array:
+        return self.problem.design.columns(self.problem.split(indices)[0])
 
     def _solve(self) -> None:
         problem, likelihood = self.problem, self.problem.likelihood
@@ -270,9 +237,6 @@ class DualLaplace(Dual):
         self._Q = np.einsum("na,na->a", self._columns, gradient[:, outputs])[:, None]
         self.mean = self._Q[:, 0] / self.alpha
         self._bend = np.einsum("na,na->a", self._columns, change[:, outputs])
-
-    def _column(self, i: int) -> Array:
-        return self.problem.design.columns(self.problem.split([i])[0])
 
     def squared_mean(self) -> Array:
         r""":math:`w_j^2 - w_j(\Sigma c)_j`, as in ``LaplaceActive``."""
@@ -299,10 +263,6 @@ class DualLaplace(Dual):
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
         return self.recompute().condition_number()
-
-    def for_single_moves(self) -> LaplaceActive:
-        """The same model in the form for single moves."""
-        return self.recompute()
 
     def narrowed(self) -> LaplaceActive | DualLaplace:
         """The same model in the form for single moves, once its functions are fewer than the outputs of the rows."""

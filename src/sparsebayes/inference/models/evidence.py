@@ -9,6 +9,22 @@ Everything that is maximised, compared or reported in this library is
 
 which is exact for a Gaussian likelihood (it equals eq. 7 of Tipping & Faul 2003) and Laplace's approximation
 otherwise.  The dependence on a single :math:`\alpha` is :math:`\ell(\alpha)` of eq. 18; its maximum is eq. 20-21.
+
+All precisions and the noise are moved together by Newton's method (``joint_newton``).  For a Gaussian likelihood, from
+:math:`\partial\boldsymbol\Sigma/\partial a_i=-\alpha_i\Sigma_{\cdot i}\Sigma_{i\cdot}` and
+:math:`\partial\boldsymbol\mu/\partial a_i=-\alpha_i\Sigma_{\cdot i}\mu_i`, with :math:`a_j=\log\alpha_j` and
+:math:`b=\log\beta`,
+
+.. math::
+
+    \partial_{a_j}\mathcal L &= \tfrac12[1-\alpha_j(\Sigma_{jj}+\mu_j^2)], \qquad
+    \partial_b\mathcal L = \tfrac12[N-\textstyle\sum_j\gamma_j-\beta\|\mathbf t-\mathbf y\|^2], \\
+    \partial_{a_ia_j}\mathcal L &= \alpha_i\alpha_j\Sigma_{ij}(\tfrac12\Sigma_{ij}+\mu_i\mu_j)
+        -\tfrac12\delta_{ij}\alpha_j(\Sigma_{jj}+\mu_j^2), \\
+    \partial_{a_jb}\mathcal L &= \tfrac12\alpha_j v_j-\alpha_j\mu_j(\boldsymbol\Sigma\mathbf A\boldsymbol\mu)_j, \qquad
+    v = \mathrm{diag}(\boldsymbol\Sigma-\boldsymbol\Sigma\mathbf A\boldsymbol\Sigma), \\
+    \partial_{bb}\mathcal L &= -\tfrac12[\textstyle\sum_j\alpha_jv_j+\beta\|\mathbf t-\mathbf y\|^2]
+        +(\mathbf A\boldsymbol\mu)^\top\boldsymbol\Sigma\,\mathbf A\boldsymbol\mu .
 """
 
 from __future__ import annotations
@@ -18,7 +34,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.inference.models.linalg import solve_cholesky, try_cholesky
 from sparsebayes.typing import Array
+
+# Longest step of a log precision, or of the log noise, in one joint move.
+REACH = 3.0
+# Multiples of the identity that are tried where the negative Hessian is not positive definite.
+SHIFTS = (0.0, *np.geomspace(1e-3, 1e9, 21).tolist())
 
 
 @dataclass(frozen=True)
@@ -138,3 +160,88 @@ def leave_one_out(alpha: Array, variance: Array, mean: Array, S: Array, Q: Array
     shrink = np.maximum(1.0 - S / alpha, 0.25)  # S/α = γ ≤ ½ here, but for rounding
     s = np.where(sharp, gamma / variance, S / shrink)
     return s, np.where(sharp[:, None], mean / variance[:, None], Q / shrink[:, None])
+
+
+def sumsq(mean: Array) -> Array:
+    """Sums of squares of the rows, of a single number mostly."""
+    return mean[:, 0] * mean[:, 0] if mean.shape[1] == 1 else np.einsum("jt,jt->j", mean, mean)
+
+
+def alpha_hessian(covariance: Array, mean: Array, alpha: Array) -> Array:
+    r"""Second derivatives of the evidence in all :math:`\log\alpha_j`; ``mean`` has a column for each target."""
+    root = np.sqrt(alpha)  # in the units of the prior no product leaves the range of numbers
+    return _scaled_hessian(covariance * root * root[:, None], mean * root[:, None])
+
+
+def _scaled_hessian(covariance: Array, mean: Array) -> Array:
+    """Second derivatives of the evidence in all log precisions, of weights in the units of their prior."""
+    targets = mean.shape[1]
+    hessian = mean @ mean.T
+    hessian += (0.5 * targets) * covariance
+    hessian *= covariance
+    diagonal = np.einsum("ii->i", hessian)
+    diagonal -= 0.5 * (targets * covariance.diagonal() + sumsq(mean))
+    return hessian
+
+
+def joint_newton(
+    mean: Array, covariance: Array, residual_sumsq: float, alpha: Array, beta: float, n: float, learn_noise: bool
+) -> tuple[Array, float]:
+    r"""Newton's step in all :math:`\log\alpha_j`, and in :math:`\log\beta` (last) where the noise is learned.
+
+    Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first.
+
+    Parameters
+    ----------
+    mean, covariance : ndarray of shape (a, T), (a, a)
+        Posterior of the weights.
+    residual_sumsq : float
+        Sum of squared residuals over all targets.
+    alpha, beta : ndarray of shape (a,), float
+        Precisions and inverse noise variance.
+    n : float
+        Number of observations.
+    learn_noise : bool
+        Whether the noise moves too.
+
+    Returns
+    -------
+    step : ndarray of shape (a,) or (a + 1,)
+        Changes of the logarithms, none larger than a few units.
+    gain : float
+        What the quadratic model promises.
+    """
+    a, targets, root = len(alpha), mean.shape[1], np.sqrt(alpha)
+    covariance, mean = covariance * root * root[:, None], mean * root[:, None]
+    variance, squares, fit = covariance.diagonal(), sumsq(mean), beta * residual_sumsq
+    gradient = np.empty(a + learn_noise)
+    gradient[:a] = 0.5 * (targets - targets * variance - squares)
+    hessian = np.empty((a + learn_noise, a + learn_noise))
+    hessian[:a, :a] = _scaled_hessian(covariance, mean)
+    if learn_noise:
+        pulled = covariance @ mean
+        v = variance - np.einsum("ij,ij->i", covariance, covariance)  # α_j v_j
+        hessian[a, :a] = hessian[:a, a] = 0.5 * targets * v - (mean * pulled).sum(axis=1)
+        hessian[a, a] = -0.5 * (targets * v.sum() + fit) + np.vdot(mean, pulled)
+        gradient[a] = 0.5 * (targets * (n - a + variance.sum()) - fit)
+    step = _ascend(np.negative(hessian, out=hessian), gradient)
+    step /= max(1.0, float(np.abs(step).max()) / REACH)
+    return step, 0.5 * float(gradient @ step)
+
+
+def _ascend(hessian: Array, gradient: Array) -> Array:
+    """Solve with the least multiple of the identity that makes the matrix positive definite."""
+    for shift in SHIFTS:
+        factor = try_cholesky(hessian + shift * np.eye(len(gradient)) if shift else hessian)
+        if factor is not None:
+            return solve_cholesky(factor, gradient)
+    return np.zeros(len(gradient))
+
+
+def idle(alpha: Array, variance: Array, gamma: Array, mean: Array, cost: float) -> NDArray[np.bool_]:
+    r"""Functions that are best left out: :math:`q^2\le s` (T&F eq. 21), or not worth what they cost."""
+    targets = mean.shape[1]
+    mean2 = sumsq(mean) / targets
+    if cost == 0.0:
+        return mean2 <= gamma * variance
+    return ~np.isfinite(best_moves(alpha, gamma / variance, mean2 / variance**2, targets, cost)[0])

@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from sparsebayes.inference.models.compiled import How, Library, MadeOf, Task, library
-from sparsebayes.inference.models.evidence import Array, Scores, best_moves
+from sparsebayes.inference.models.evidence import REACH, SHIFTS, Array, Scores, best_moves, idle, joint_newton, sumsq
 from sparsebayes.inference.models.linalg import BLOCK
 from sparsebayes.inference.models.problem import GaussianProblem, Index
-from sparsebayes.inference.models.small import LENGTHS, REACH, SHIFTS, STEPS, idle, joint_newton, sumsq
 
 _CHOLESKY, _INVERT, _REFLECT, _ROTATE = get_lapack_funcs(("potrf", "trtri", "tpqrt", "tpmqrt"), (np.zeros(1),))
 (_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))
@@ -46,6 +45,9 @@ _ROUNDING = 1e-5
 _LEAST_NOISE = 1e-7
 # Sweeps of the fixed point in one settling at most.
 _SWEEPS = 40
+# Newton steps of one settling at most, and lengths of a step that are tried one after the other.
+_STEPS = 60
+_LENGTHS = (1.0, 0.3, 0.1, 0.01)
 # Steps of polishing, made where none moves a logarithm farther than this.
 _POLISH, _NEAR = 3, 1e-3
 # Over-relaxation of the fixed point: it creeps where functions overlap, so steps grow while they ascend.
@@ -60,12 +62,12 @@ _RULES = Task(
     longest=_LONGEST,
     shorter=_SHORTER,
     shortest=_SHORTEST,
-    steps=STEPS,
+    steps=_STEPS,
     polish=_POLISH,
     near_by=_NEAR,
     reach=REACH,
     block=BLOCK,
-).searching(LENGTHS, SHIFTS)
+).searching(_LENGTHS, SHIFTS)
 
 
 class Gram:
@@ -380,12 +382,15 @@ class GaussianModel:
     learn_noise: bool
 
     @classmethod
-    def of(cls, data: Gram, functions: Index, alpha: Array, beta: float, learn_noise: bool) -> GaussianModel | None:
+    def of(
+        cls, data: Gram, functions: Index, alpha: Array, beta: float, learn_noise: bool, *, suffice: bool = True
+    ) -> GaussianModel | None:
         """The model of these functions, with precisions of functions of *unit norm*; None where rounding would decide.
 
-        :meth:`weighing` takes precisions in the units of the functions as they are.
+        :meth:`weighing` takes precisions in the units of the functions as they are.  It is made of the functions
+        themselves where inner products do not ``suffice``.
         """
-        posterior = Posterior.of(Products.of(data, functions), alpha, beta)
+        posterior = Posterior.of(Products.of(data, functions, suffice), alpha, beta)
         return None if posterior is None else cls(posterior, learn_noise)
 
     @classmethod
@@ -397,10 +402,12 @@ class GaussianModel:
         return model
 
     @classmethod
-    def weighing(cls, data: Gram, indices: list[int], alpha: Array, beta: float, learn_noise: bool) -> GaussianModel:
+    def weighing(
+        cls, data: Gram, indices: list[int], alpha: Array, beta: float, learn_noise: bool, *, suffice: bool = True
+    ) -> GaussianModel:
         """The model of these functions, their precisions in the units of the functions; empty where it has none."""
         functions = np.array(indices, dtype=np.intp)
-        model = cls.of(data, functions, alpha / data.norms[functions] ** 2, beta, learn_noise)
+        model = cls.of(data, functions, alpha / data.norms[functions] ** 2, beta, learn_noise, suffice=suffice)
         return cls.empty(data, beta, learn_noise) if model is None else model
 
     # -- what is reported ----------------------------------------------------------------------------------
@@ -569,7 +576,7 @@ class GaussianModel:
     def _settled(self, tol: float) -> GaussianModel:
         """Newton's method; what leaves the model on the way and where it ends."""
         here = self.posterior
-        for _ in range(STEPS):
+        for _ in range(_STEPS):
             here = self._without_idle(here)
             if not len(here.alpha):
                 return self._empty()
@@ -617,7 +624,7 @@ class GaussianModel:
         """One safeguarded Newton step in all log precisions and the log noise; None where none ascends."""
         step, _ = self._newton_step(here)
         limit = self._most_certain()
-        for length in LENGTHS:
+        for length in _LENGTHS:
             alpha = np.clip(here.alpha * np.exp(length * step[: len(here.alpha)]), *self._range())
             beta = min(here.beta * float(np.exp(length * step[-1])), limit) if self.learn_noise else here.beta
             new = here.moved(alpha, beta)
@@ -668,7 +675,8 @@ class GaussianModel:
 
     def _most_certain(self) -> float:
         """The largest inverse noise variance that is learned here, or the present one where that is larger."""
-        return max(self.beta, 1.0 / (_LEAST_NOISE * self.data.mean_square))
+        suffice = self.posterior.products.suffice
+        return max(self.beta, 1.0 / (_LEAST_NOISE * self.data.mean_square if suffice else self.problem.noise_floor))
 
     def _range(self) -> tuple[float, float]:
         """Precisions that are told from zero and infinity, in the units of the targets."""

@@ -15,7 +15,7 @@ from sparsebayes.inference.models.evidence import Array, Statistics
 class Active(ABC):
     """The functions in the model and their posterior: exact (``ActiveSet``) or by Laplace (``LaplaceActive``).
 
-    A move returns whether it was made; one that would not raise the objective is refused and changes nothing.
+    A model never changes, but gives rise to others; a move that would not raise the objective gives rise to none.
 
     Attributes
     ----------
@@ -34,8 +34,6 @@ class Active(ABC):
     approximate : bool
         Whether predicted gains hold to first order only, and scoring the dictionary costs far more than re-estimating
         what is in the model.
-    single_moves : bool
-        Whether functions can be added and deleted one at a time without computing everything anew.
     """
 
     problem: Any
@@ -46,7 +44,6 @@ class Active(ABC):
     covariance: Array
     exact: bool = False
     approximate: bool = False
-    single_moves: bool = False
 
     def like(
         self, problem: Any, indices: list[int], alpha: Array, *, beta: float | None = None, mean: Array | None = None
@@ -63,7 +60,7 @@ class Active(ABC):
         raise TypeError("only a Gaussian likelihood has a noise level")
 
     def for_single_moves(self) -> Active:
-        """The same model in the form for single moves, where there is one."""
+        """The same model in the form in which a single move does not compute everything anew, where there is one."""
         return self
 
     def narrowed(self) -> Active:
@@ -120,8 +117,8 @@ class Active(ABC):
         """Columns outside the part of the dictionary that is searched that gain most, and what each would gain."""
         return np.zeros(0, dtype=np.intp), np.zeros(0)
 
-    def extend(self, problem: Any) -> None:
-        """Continue on a larger dictionary whose first columns are the present ones."""
+    def extended(self, problem: Any) -> Active:
+        """The same model in a larger dictionary whose first columns are the present ones."""
         raise TypeError(f"{type(self).__name__} holds the whole dictionary")
 
     def linearised(self) -> tuple[Array, Array, Array, Array]:
@@ -147,26 +144,29 @@ class Active(ABC):
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
 
-    @abstractmethod
-    def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
-        """Add function i with about this precision; where gains are only predicted, if it really gains ``at_least``."""
-
-    @abstractmethod
-    def reestimate(self, j: int, alpha: float) -> bool:
-        """Give the j-th function in the model this precision."""
-
-    @abstractmethod
-    def delete(self, j: int) -> bool:
-        """Take the j-th function out of the model."""
-
-    def move(self, i: int, alpha: float, at_least: float = 0.0) -> str | None:
-        """Give function i this precision, infinity meaning out; the kind of the move, None where it is refused."""
+    def with_precision(self, i: int, alpha: float) -> tuple[list[int], Array]:
+        """Functions and precisions once function i has this precision, infinity meaning out."""
         if i not in self.indices:
-            return "add" if self.add(i, alpha, at_least) else None
+            return [*self.indices, i], np.append(self.alpha, alpha)
         j = self.indices.index(i)
-        if np.isfinite(alpha):
-            return "reestimate" if self.reestimate(j, alpha) else None
-        return "delete" if self.delete(j) else None
+        if not np.isfinite(alpha):
+            return [k for k in self.indices if k != i], np.delete(self.alpha, j)
+        changed = self.alpha.copy()
+        changed[j] = alpha
+        return list(self.indices), changed
+
+    def changed(self, i: int, alpha: float, at_least: float = 0.0) -> Active | None:
+        """The model with about this precision of function i, infinity meaning out.
+
+        Where gains are only predicted: None where that does not raise the objective, of an addition by ``at_least``.
+        """
+        return self.like(self.problem, *self.with_precision(i, alpha))
+
+    def move_to(self, i: int, alpha: float) -> str:
+        """What giving function i this precision is called."""
+        if i not in self.indices:
+            return "add"
+        return "reestimate" if np.isfinite(alpha) else "delete"
 
     def swapped(self, out: Iterable[int], into: Sequence[int], alpha: Sequence[float]) -> Active | None:
         """The model with other functions in the place of those at some positions; None where it cannot be made."""
@@ -175,21 +175,17 @@ class Active(ABC):
             self.problem, [*(self.indices[k] for k in keep), *into], np.append(self.alpha[keep], np.array(alpha))
         )
 
-    @abstractmethod
-    def sweep(self, tol: float) -> int:
-        """Re-estimate together all precisions that gain more than ``tol``; return how many were changed."""
+    def swept(self, tol: float) -> tuple[Active, int]:
+        """With all precisions that gain more than ``tol`` re-estimated together, and how many were changed."""
+        return self, 0
 
-    def settle(self, tol: float, *, learn_noise: bool) -> int:
-        """Bring all precisions, and the noise where it is learned, to their joint maximum; return how many changed."""
-        return self.sweep(tol)
+    def settled(self, tol: float, *, learn_noise: bool) -> Active:
+        """With all precisions, and the noise where it is learned, at their joint maximum."""
+        return self.swept(tol)[0]
 
-    def recondition(self) -> None:
-        """Compute again what a move on nearly dependent functions may have spoilt."""
-        return
-
-    def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
-        """Add several functions at once, if that raises the objective; where gains are predicted, by ``at_least``."""
-        return False
+    def joined(self, functions: list[int], alpha: Array, at_least: float) -> Active | None:
+        """With several functions more, where gains are predicted; None where that does not gain ``at_least``."""
+        raise TypeError(f"{type(self).__name__} predicts no gains")
 
     def trial(self, i: int, alpha: float, at_least: float) -> float | None:
         """The precision, about this one, with which adding function i would gain ``at_least``; None where none does."""
@@ -197,27 +193,19 @@ class Active(ABC):
 
     @abstractmethod
     def moved(self, alpha: Array, beta: float) -> Self:
-        """A copy with all precisions, and the noise, changed together."""
+        """With all precisions, and the noise, changed together."""
 
     @abstractmethod
     def restricted(self, stays: NDArray[np.bool_]) -> Self:
-        """A copy with some of its functions only."""
+        """With some of its functions only."""
 
     def without(self, j: int) -> Active:
         """The model as it would be without its j-th function, all other precisions as they are."""
         return self.restricted(np.arange(self.size) != j)
 
     @abstractmethod
-    def maintain(self) -> None:
-        """Keep rounding at bay."""
-
-    @abstractmethod
     def recompute(self) -> Active:
         """The same model, computed from nothing but the data."""
-
-    @abstractmethod
-    def copy(self) -> Self:
-        """Independent copy."""
 
 
 class Noisy(Active):

@@ -21,14 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.design import RESOLVED
-from sparsebayes.inference.models.evidence import Array, Statistics, best_moves, leave_one_out
+from sparsebayes.inference.models.evidence import Array, Statistics, alpha_hessian, best_moves, leave_one_out
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, solve_cholesky
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.models.nearest import nearest_covariance
 from sparsebayes.inference.models.newton import Mode, find_better_mode, find_mode, mode_at
 from sparsebayes.inference.models.screening import Measured
-from sparsebayes.inference.models.small import alpha_hessian
 
 # An addition that does not gain enough is tried again with the precision this many times larger.
 _WEAKER = (1.0, 4.0, 16.0, 64.0)
@@ -73,7 +72,6 @@ class LaplaceActive(Active):
     """
 
     approximate = True
-    single_moves = True
 
     def __init__(self, problem: LaplaceProblem) -> None:
         self.problem = problem
@@ -132,7 +130,7 @@ class LaplaceActive(Active):
         stays = active.well_determined > _IDLE
         active = active if np.all(stays) else active.restricted(stays)
         if active.size <= _POLISHED:
-            active.sweep(_CLOSE)  # where functions fade, far cheaper than Newton's way along the ridge
+            active._sweep(_CLOSE)  # where functions fade, far cheaper than Newton's way along the ridge
         active = polish(active)
         while active.size and active._leave(set()):  # what the last digits leave without relevance
             active = polish(active)
@@ -144,21 +142,10 @@ class LaplaceActive(Active):
         So little that its mode follows from
         :math:`\partial\mathbf w/\partial\log\alpha_j = -\alpha_jw_j\Sigma_{\cdot j}`.
         """
-        other, alpha = self.copy(), self.alpha.copy()
+        alpha = self.alpha.copy()
         alpha[j] *= np.exp(difference)
         mean = self.mean - difference * self.alpha[j] * self.mean[j] * self.covariance[:, j]
-        other._commit(self._columns, alpha, mode_at(self._columns, alpha, mean))
-        return other
-
-    def _at(self, log_alpha: Array) -> LaplaceActive:
-        """The same functions with other precisions."""
-        other, alpha = self.copy(), np.exp(log_alpha)
-        other._commit(self._columns, alpha, find_mode(self._columns, alpha, self.mean, self._mode.point))
-        return other
-
-    def copy(self) -> LaplaceActive:
-        """Independent copy; nothing inside is changed in place."""
-        return copy.copy(self)
+        return self._with(self._columns, alpha, mode_at(self._columns, alpha, mean))
 
     def evidence(self) -> float:
         """Laplace's log evidence."""
@@ -228,37 +215,38 @@ class LaplaceActive(Active):
         movable[indices] = True
         return Statistics(alpha, s, q2, movable)
 
-    def extend(self, problem: LaplaceProblem) -> None:
-        """Continue on the whole parent problem, or on a larger part of it whose first columns are the present ones."""
+    def extended(self, problem: LaplaceProblem) -> LaplaceActive:
+        """On the whole parent problem, or on a larger part of it whose first columns are the present ones."""
         columns, outputs = self.problem.split(self.indices)
         indices = (outputs * problem.design.shape[1] + columns).tolist()
         if problem.members is None:
             indices = self.problem.lift(self.indices)
-        self.problem = problem
-        self._commit(self._columns.on(problem, indices), self.alpha, self._mode)
+        other = self._with(self._columns.on(problem, indices), self.alpha, self._mode)
+        other.problem = problem
+        return other
 
     # -- moves: each stands only if the true evidence rises ------------------------------------------------
 
-    def add(self, i: int, alpha: float, at_least: float = 0.0) -> bool:
-        """Add function i, if that gains ``at_least``."""
-        return self._add([i], np.array([alpha]), at_least)
+    def changed(self, i: int, alpha: float, at_least: float = 0.0) -> LaplaceActive | None:
+        """With this precision of function i, or one nearer to its own if that does not help, or one larger."""
+        if i not in self.indices:
+            return self.joined([i], np.array([alpha]), at_least)
+        j = self.indices.index(i)
+        if np.isfinite(alpha):
+            return self._reestimated(j, alpha)
+        spared, start = -self.problem.inclusion_cost, self._without(np.arange(self.size) != j)
+        return self._tried(self._columns.drop(j), np.delete(self.alpha, j), start, spared)
 
-    def add_together(self, functions: list[int], alpha: Array, at_least: float = 0.0) -> bool:
-        """Add several functions at once, if that gains ``at_least``."""
-        return self._add(functions, alpha, at_least)
+    def joined(self, functions: list[int], alpha: Array, at_least: float) -> LaplaceActive | None:
+        """With several functions more, if that gains ``at_least``."""
+        columns = self._columns.add(functions)
+        found = self._larger(columns, functions, alpha, at_least)
+        return None if found is None else self._with(columns, *found)
 
     def trial(self, i: int, alpha: float, at_least: float) -> float | None:
         """The precision, about this one or larger, with which adding function i would gain ``at_least``."""
         found = self._larger(self._columns.add([i]), [i], np.array([alpha]), at_least)
         return None if found is None else float(found[0][-1])
-
-    def _add(self, functions: list[int], alpha: Array, at_least: float) -> bool:
-        columns = self._columns.add(functions)
-        found = self._larger(columns, functions, alpha, at_least)
-        if found is None:
-            return False
-        self._commit(columns, *found)
-        return True
 
     def _larger(
         self, columns: ActiveColumns, functions: list[int], alpha: Array, at_least: float
@@ -282,28 +270,29 @@ class LaplaceActive(Active):
                 return larger, mode
         return None
 
-    def reestimate(self, j: int, alpha: float) -> bool:
-        """Give the j-th function another precision, or one nearer to its own if that does not help."""
+    def _reestimated(self, j: int, alpha: float) -> LaplaceActive | None:
+        """With another precision of the j-th function, or one nearer to its own if that does not help."""
         for fraction in (1.0, 0.5, 0.25, 0.1):
             trial = self.alpha.copy()
             trial[j] = self.alpha[j] ** (1.0 - fraction) * alpha**fraction
-            if self._try(self._columns, trial, self.mean, same_outputs=True):
-                return True
-        return False
+            found = self._tried(self._columns, trial, self.mean, same_outputs=True)
+            if found is not None:
+                return found
+        return None
 
-    def delete(self, j: int) -> bool:
-        """Take the j-th function out."""
-        spared = -self.problem.inclusion_cost
-        start = self._without(np.arange(self.size) != j)
-        return self._try(self._columns.drop(j), np.delete(self.alpha, j), start, spared)
+    def swept(self, tol: float) -> tuple[LaplaceActive, int]:
+        """With all precisions at their joint maximum, and without functions that have no relevance there."""
+        other = copy.copy(self)
+        changed = other._sweep(tol)
+        return (other, changed) if changed else (self, 0)
 
-    def sweep(self, tol: float) -> int:
+    def _sweep(self, tol: float) -> int:
         r"""Climb over all :math:`\log\alpha` together, and let go of functions without relevance.
 
         By a quasi-Newton method on the exact gradient :math:`\partial\mathcal L/\partial\log\alpha_j =
         \tfrac12[1-\alpha_j(\Sigma_{jj}+w_j^2-w_j(\Sigma c)_j)]`, where :math:`c` is the derivative of
         :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights.  It begins with the Hessian of the linearised
-        problem (``small.py``), which is near the true one unless rows saturate, and learns from there (BFGS).  Every
+        problem (``evidence.py``), which is near the true one unless rows saturate, and learns from there (BFGS).  Every
         step stands only if the true evidence rises.
         """
         before, size, inverse, done = self.evidence(), self.size, None, False
@@ -376,15 +365,14 @@ class LaplaceActive(Active):
         return self.mean**2 - self.mean * (self.covariance @ self._bend)
 
     def moved(self, alpha: Array, beta: float) -> LaplaceActive:
-        """A copy at other precisions; there is no noise level."""
-        return self._at(np.log(alpha))
+        """At other precisions; there is no noise level."""
+        return self._with(self._columns, alpha, find_mode(self._columns, alpha, self.mean, self._mode.point))
 
     def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
-        """A copy with some of its functions only."""
-        other, keep = self.copy(), np.flatnonzero(stays)
+        """With some of its functions only."""
+        keep = np.flatnonzero(stays)
         columns = self._columns.keep(keep.tolist())
-        other._commit(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self._without(stays)))
-        return other
+        return self._with(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self._without(stays)))
 
     def _without(self, stays: NDArray[np.bool_]) -> Array:
         r"""Mode of the weights that stay where the others become zero, to first order.
@@ -399,18 +387,18 @@ class LaplaceActive(Active):
         r"""Derivative of the evidence with respect to :math:`\log\alpha` of the functions in the model."""
         return 0.5 * (1.0 - self.alpha * (self.variance + self.squared_mean()))
 
-    def maintain(self) -> None:
-        """Nothing drifts here: every accepted move was computed from the data."""
-
-    def _try(
+    def _tried(
         self, columns: ActiveColumns, alpha: Array, start: Array, at_least: float = 0.0, *, same_outputs: bool = False
-    ) -> bool:
+    ) -> LaplaceActive | None:
         known = self._mode.point if same_outputs else None
         mode = find_better_mode(columns, alpha, start, known, self._mode.evidence + at_least)
-        if mode is None:
-            return False
-        self._commit(columns, alpha, mode)
-        return True
+        return None if mode is None else self._with(columns, alpha, mode)
+
+    def _with(self, columns: ActiveColumns, alpha: Array, mode: Mode) -> LaplaceActive:
+        """A model of these columns at their mode."""
+        other = copy.copy(self)
+        other._commit(columns, alpha, mode)
+        return other
 
     def _commit(self, columns: ActiveColumns, alpha: Array, mode: Mode) -> None:
         self._columns, self.alpha, self._mode = columns, alpha, mode

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
-from sparsebayes.inference.models.evidence import Array
 from sparsebayes.threads import on_all_cores
+from sparsebayes.typing import Array
 
-_INVERT_TRIANGLE, _CHOLESKY, _PIVOTED_CHOLESKY, _SOLVE, _PIVOTED_QR, _REFLECT, _ROTATE = get_lapack_funcs(
-    ("trtri", "potrf", "pstrf", "potrs", "geqp3", "tpqrt", "tpmqrt"), (np.zeros(1),)
+_INVERT_TRIANGLE, _CHOLESKY, _PIVOTED_CHOLESKY, _SOLVE, _REFLECT, _ROTATE = get_lapack_funcs(
+    ("trtri", "potrf", "pstrf", "potrs", "tpqrt", "tpmqrt"), (np.zeros(1),)
 )
 # Columns that LAPACK reflects at once.
 BLOCK = 32
@@ -102,10 +102,3 @@ def solve_cholesky(factor: Array, right: Array) -> Array:
 def log_det(factor: Array) -> float:
     """Log determinant of a matrix from its triangular factor."""
     return 2.0 * float(np.log(np.abs(factor.diagonal())).sum())
-
-
-def independent_columns(matrix: Array, tolerance: float) -> NDArray[np.intp]:
-    """Columns whose part outside the span of those before them in the pivoted order has a larger norm than this."""
-    factor, pivots, *_ = _PIVOTED_QR(matrix)
-    remainders = np.abs(np.diagonal(factor))
-    return np.asarray(pivots[: int(np.sum(remainders > tolerance))] - 1, dtype=np.intp)

@@ -29,11 +29,9 @@ from sparsebayes.design import (
     representatives,
 )
 from sparsebayes.design.protocol import BLOCK_BYTES
-from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, semidefinite_root
 from sparsebayes.threads import on_all_cores
-
-Index = NDArray[np.intp]
+from sparsebayes.typing import Array, Index
 
 # Below this fraction of the targets' mean square the noise is not distinguishable from rounding error in the
 # residuals, so neither is its estimate.

@@ -1,9 +1,8 @@
 /* All precisions and the noise of a Gaussian model, settled together on arrays of the size of the model.
 
-   This is GaussianModel._relaxed and GaussianModel._settled of models/gaussian.py and Settling.climb of
-   models/small.py, statement by statement: these files say why each step is made, serve where this one is not
-   compiled, and are what the tests hold it against.  Factorisations are LAPACK's, by the pointers that SciPy offers, so
-   that nothing has to be linked.  Matrices are stored by columns. */
+   This is GaussianModel._relaxed and GaussianModel._settled of models/gaussian.py, statement by statement: these say why
+   each step is made, serve where this file is not compiled, and are what the tests hold it against.  Factorisations are
+   LAPACK's, by the pointers that SciPy offers, so that nothing has to be linked.  Matrices are stored by columns. */
 
 #include <float.h>
 #include <math.h>
@@ -33,20 +32,18 @@ typedef struct {
     void (*geqrf)(int *, int *, double *, int *, double *, double *, int *, int *);
     void (*ormqr)(char *, char *, int *, int *, int *, double *, int *, double *, double *, int *, double *, int *,
                   int *);
-    void (*syrk)(char *, char *, int *, int *, double *, double *, int *, double *, double *, int *);
 } Lapack;
 
-/* What posteriors are made of: factors of the functions, their inner products, or these where they are far from
-   dependent and factors elsewhere. */
-enum { FACTORS, PRODUCTS, EITHER };
-/* How they are settled: roughly by the fixed point, closely by Newton's method, or as an exact active set is. */
-enum { ROUGHLY, CLOSELY, EXACTLY };
+/* What posteriors are made of: factors of the functions, or their inner products. */
+enum { FACTORS, PRODUCTS };
+/* How they are settled: roughly by the fixed point, or closely by Newton's method. */
+enum { ROUGHLY, CLOSELY };
 
 /* The model to settle; compiled.py has the same fields in the same order. */
 typedef struct {
     int size, targets, learn_noise, made_of;
     double n, sumsq, cost, tol;
-    double low, high, most_certain, rounding, apart;
+    double low, high, most_certain, rounding;
     int sweeps;
     double longer, longest, shorter, shortest;
     int steps, polish;
@@ -57,17 +54,17 @@ typedef struct {
 } Model;
 
 /* Some of the functions: inner products with one another and with the targets, or factors R and c (upper a x a), with
-   the sum of squares of the targets outside their span, and R'R where it may serve. */
+   the sum of squares of the targets outside their span. */
 typedef struct {
     int size;
     int *functions;
-    double *gram, *projection, *square, rest;
+    double *gram, *projection, rest;
 } Products;
 
 typedef struct {
     Products *products;
     double *alpha, *inverse, *half, *mean, *variance, *well, *mean2;
-    double beta, fit, evidence, log_diagonal;
+    double beta, fit, evidence;
     int lower; /* whether the inverse is that of L, or of its transpose */
 } Posterior;
 
@@ -76,7 +73,7 @@ typedef struct {
     const Model *model;
     Products given, first, second;
     Posterior here, trial;
-    double *hessian, *step, *slope, *change, *work, *reflectors, *corner, *tau;
+    double *hessian, *step, *change, *work, *reflectors, *corner, *tau;
     unsigned char *idle;
 } Work;
 
@@ -118,29 +115,25 @@ static void weigh(const Work *w, Posterior *p, double fit, double log_diagonal) 
         shrunk += p->alpha[j] * squares;
         log_alpha += log(p->alpha[j]);
     }
-    double least = m->made_of == EITHER ? 0.0 : DBL_EPSILON * m->sumsq;
+    double least = DBL_EPSILON * m->sumsq;
     p->fit = fit > least ? fit : least;
-    p->log_diagonal = log_diagonal;
     p->evidence = 0.5 * m->targets * m->n * log(p->beta / (2.0 * 3.14159265358979323846)) - 0.5 * p->beta * p->fit -
                   0.5 * shrunk + m->targets * (0.5 * log_alpha - log_diagonal);
 }
 
-/* Cholesky's factor of beta G + A, inverted, where its diagonal keeps this part of the roots of that of the matrix. */
-static int inverted(const Work *w, Posterior *p, const double *gram, double part, double *log_diagonal) {
+/* Cholesky's factor of beta G + A, inverted. */
+static int inverted(const Work *w, Posterior *p, double *log_diagonal) {
     int a = p->products->size, failed = 0;
-    double *L = p->inverse;
+    double *L = p->inverse, *gram = p->products->gram;
     for (int j = 0; j < a; j++) {
         for (int i = 0; i < j; i++) L[i + (size_t)j * a] = 0.0;
         for (int i = j; i < a; i++) L[i + (size_t)j * a] = p->beta * gram[i + (size_t)j * a];
-        p->variance[j] = L[j + (size_t)j * a] += p->alpha[j];
+        L[j + (size_t)j * a] += p->alpha[j];
     }
     if (a) w->lapack->potrf("L", &a, L, &a, &failed);
     if (failed) return 0;
     *log_diagonal = 0.0;
-    for (int j = 0; j < a; j++) {
-        if (part > 0.0 && !(L[j + (size_t)j * a] > part * sqrt(p->variance[j]))) return 0;
-        *log_diagonal += log(L[j + (size_t)j * a]);
-    }
+    for (int j = 0; j < a; j++) *log_diagonal += log(L[j + (size_t)j * a]);
     if (a) w->lapack->trtri("L", "N", &a, L, &a, &failed);
     for (int j = 0; j < a; j++) p->variance[j] = dot(a - j, L + j + (size_t)j * a, L + j + (size_t)j * a);
     p->lower = 1;
@@ -161,7 +154,7 @@ static int from_products(const Work *w, Posterior *p) {
     const Model *m = w->model;
     int a = p->products->size;
     double log_diagonal, fit = m->sumsq, squares = 0.0;
-    if (!inverted(w, p, p->products->gram, 0.0, &log_diagonal)) return 0;
+    if (!inverted(w, p, &log_diagonal)) return 0;
     for (int t = 0; t < m->targets; t++) {
         const double *b = p->products->projection + t * a, *mean = p->mean + t * a;
         average(p, t, b);
@@ -182,21 +175,6 @@ static double left_over(const Work *w, const Posterior *p) {
         fit += dot(a, left, left);
     }
     return fit;
-}
-
-/* By the inner products of factors, where these keep half of the digits. */
-static int from_square(const Work *w, Posterior *p) {
-    const Model *m = w->model;
-    int a = p->products->size;
-    double log_diagonal, *b = w->change;
-    if (!inverted(w, p, p->products->square, m->apart, &log_diagonal)) return 0;
-    for (int t = 0; t < m->targets; t++) {
-        for (int j = 0; j < a; j++)
-            b[j] = dot(j + 1, p->products->gram + (size_t)j * a, p->products->projection + t * a);
-        average(p, t, b);
-    }
-    weigh(w, p, p->products->rest + left_over(w, p), log_diagonal);
-    return 1;
 }
 
 /* By reflections that turn (sqrt(beta) R; A^1/2) into the upper factor, with nothing squared. */
@@ -232,15 +210,7 @@ static int from_functions(const Work *w, Posterior *p) {
 }
 
 static int computed(const Work *w, Posterior *p) {
-    int made_of = w->model->made_of;
-    if (made_of == PRODUCTS || (made_of == FACTORS && !p->products->size)) return from_products(w, p);
-    return (made_of == EITHER && from_square(w, p)) || from_functions(w, p);
-}
-
-static void square(const Work *w, Products *p) {
-    double one = 1.0, zero = 0.0;
-    if (w->model->made_of == EITHER && p->size)
-        w->lapack->syrk("L", "T", &p->size, &p->size, &one, p->gram, &p->size, &zero, p->square, &p->size);
+    return w->model->made_of == PRODUCTS || !p->products->size ? from_products(w, p) : from_functions(w, p);
 }
 
 /* Put the products of the functions that are not left out where the present ones are not. */
@@ -275,7 +245,6 @@ static Products *restricted(Work *w, const unsigned char *out) {
         memcpy(to->projection + t * b, c + t * a, b * sizeof(double));
         to->rest += dot(a - b, c + b + t * a, c + b + t * a);
     }
-    square(w, to);
     return to;
 }
 
@@ -379,7 +348,7 @@ static void relax(Work *w) {
     drop_idle(w);
 }
 
-/* -- Newton's method (small.py has the derivatives) -------------------------------------------------------- */
+/* -- Newton's method (evidence.py has the derivatives) ----------------------------------------------------- */
 
 /* The step in all log alpha, and in log beta (last) where the noise is learned; how long its longest part is. */
 static double newton_step(Work *w) {
@@ -424,7 +393,6 @@ static double newton_step(Work *w) {
         H[a + (size_t)a * size] = 0.5 * (targets * trace + fit) - bb;
         step[a] = 0.5 * (targets * (m->n - a + used) - fit);
     }
-    memcpy(w->slope, step, size * sizeof(double));
     double *factor = w->reflectors; /* C has served */
     failed = 1;
     for (int k = 0; k < m->n_shifts && failed; k++) {
@@ -474,40 +442,12 @@ static void settle(Work *w) {
     }
 }
 
-/* -- an exact active set (models/small.py) --------------------------------------------------------------- */
-
-/* One safeguarded step; what it gained, or promised where that is below rounding. */
-static double ascend(Work *w) {
-    const Model *m = w->model;
-    double before = worth(w, &w->here), promise;
-    newton_step(w);
-    promise = 0.5 * dot(w->here.products->size + m->learn_noise, w->slope, w->step);
-    for (int k = 0; k < m->n_lengths; k++)
-        if (along(w, m->lengths[k], 0.0, INFINITY) && worth(w, &w->trial) >= before) {
-            accept(w);
-            return fmax(worth(w, &w->here) - before, m->lengths[k] == 1.0 ? promise : 0.0);
-        }
-    return 0.0;
-}
-
-static void climb(Work *w) {
-    const Model *m = w->model;
-    for (int k = 0; k < m->steps; k++) {
-        if (find_idle(w)) {
-            if (!leave(w) && !(keep_but_one(w), leave(w))) return;
-        } else if (!w->here.products->size || ascend(w) < m->tol) {
-            return;
-        }
-    }
-}
-
 /* -- what is called ---------------------------------------------------------------------------------------- */
 
 /* Settle a model.
 
    gram, projection: (a, a) and (a, T), inner products or factors; functions: 0 to a - 1 on entry, those that are left at
-   the end; alpha and numbers (beta, fit, evidence, sum of the logarithms of the diagonal of L): on entry and at the end;
-   inverse (of L, or of its transpose where factors were given), half, mean: at the end.  Returns how many functions are
+   the end; alpha and numbers (beta, fit, evidence): on entry and at the end; inverse (of L, or of its transpose where factors were given), half, mean: at the end.  Returns how many functions are
    left, -1 where the model given cannot be computed, -2 without memory. */
 EXPORT int sparsebayes_settle(const Lapack *lapack, const Model *model, int how, double *gram, double *projection,
                               int *functions, double *alpha, double *numbers, double *inverse, double *half,
@@ -515,7 +455,7 @@ EXPORT int sparsebayes_settle(const Lapack *lapack, const Model *model, int how,
     int a = model->size, targets = model->targets;
     size_t wide = (size_t)(a + 1) * (a + 1 > targets ? a + 1 : targets), vectors = (size_t)(a + 1) * targets;
     size_t scratch = (size_t)(a + 1) * (model->block > targets ? model->block : targets);
-    size_t total = 9 * wide + 6 * vectors + 2 * scratch + 12 * (size_t)(a + 1);
+    size_t total = 6 * wide + 6 * vectors + 2 * scratch + 11 * (size_t)(a + 1);
     double *memory = malloc(total * sizeof(double) + 2 * (size_t)(a + 1) * sizeof(int) + (size_t)(a + 1)), *next = memory;
     if (!memory) return -2;
     Work w;
@@ -532,11 +472,10 @@ EXPORT int sparsebayes_settle(const Lapack *lapack, const Model *model, int how,
         both[k]->well = TAKE(a + 1);
         both[k]->mean2 = TAKE(a + 1);
     }
-    w.given = (Products){a, functions, gram, projection, TAKE(wide), model->sumsq - dot(a * targets, projection, projection)};
+    w.given = (Products){a, functions, gram, projection, model->sumsq - dot(a * targets, projection, projection)};
     Products *spare[] = {&w.first, &w.second};
     for (int k = 0; k < 2; k++) {
         spare[k]->gram = TAKE((size_t)a * a);
-        spare[k]->square = TAKE((size_t)a * a);
         spare[k]->projection = TAKE(vectors);
     }
     w.hessian = TAKE(wide);
@@ -544,37 +483,29 @@ EXPORT int sparsebayes_settle(const Lapack *lapack, const Model *model, int how,
     w.work = TAKE(scratch);
     w.corner = TAKE(scratch);
     w.step = TAKE(a + 1);
-    w.slope = TAKE(a + 1);
     w.change = TAKE(a + 1);
     w.tau = TAKE(a + 1);
     w.first.functions = (int *)next;
     w.second.functions = w.first.functions + a + 1;
     w.idle = (unsigned char *)(w.second.functions + a + 1);
 
-    if (model->made_of == EITHER) w.given.rest = numbers[1];
-    square(&w, &w.given);
     w.here.products = &w.given;
     w.here.beta = numbers[0];
     memcpy(w.here.alpha, alpha, a * sizeof(double));
     int left = -1;
     if (computed(&w, &w.here)) {
         if (how == ROUGHLY) relax(&w);
-        else if (how == CLOSELY) settle(&w);
-        else climb(&w);
+        else settle(&w);
         const Posterior *p = &w.here;
         left = p->products->size;
         if (p->products != &w.given) memcpy(functions, p->products->functions, left * sizeof(int));
         memcpy(alpha, p->alpha, left * sizeof(double));
-        for (int j = 0; j < left; j++)
-            for (int i = 0; i < left; i++)
-                inverse[i + (size_t)j * left] =
-                    p->lower && model->made_of == EITHER ? p->inverse[j + (size_t)i * left] : p->inverse[i + (size_t)j * left];
+        memcpy(inverse, p->inverse, (size_t)left * left * sizeof(double));
         memcpy(half, p->half, (size_t)left * targets * sizeof(double));
         memcpy(mean, p->mean, (size_t)left * targets * sizeof(double));
         numbers[0] = p->beta;
         numbers[1] = p->fit;
         numbers[2] = p->evidence;
-        numbers[3] = p->log_diagonal;
     }
     free(memory);
     return left;

@@ -20,7 +20,6 @@ from typing import cast
 import numpy as np
 from scipy.optimize import brentq
 
-from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Noisy
 
@@ -85,29 +84,19 @@ def paper_update(active: Noisy) -> float:
     return active.residual_sumsq / (problem.n_targets * free)
 
 
-def reestimate_noise(active: ActiveSet) -> float:
-    """Move the noise variance by the paper's update, shortened until the evidence rises; return the gain."""
-    before = active.evidence()
-    old = 1.0 / active.beta
-    new = max(paper_update(active), active.problem.noise_floor)
+def with_paper_noise(active: Noisy) -> Noisy | None:
+    """With the noise variance of the paper's update, shortened until the evidence rises; None where it never does."""
+    old, new = 1.0 / active.beta, max(paper_update(active), active.problem.noise_floor)
     for _ in range(30):
-        post = active.posterior(beta=1.0 / new)
-        gain = active.evidence(post, beta=1.0 / new) - before
-        if gain >= 0.0:
-            active.set_hyperparameters(active.alpha, 1.0 / new, post)
-            return gain
+        trial = active.moved(active.alpha, 1.0 / new)
+        if trial.evidence() > active.evidence():
+            return trial
         new = float(np.sqrt(new * old))
-    return 0.0
+    return None
 
 
-def maximise_noise(active: ActiveSet) -> float:
-    """Move the noise variance to its best value for the present precisions; return the gain."""
-    before = active.evidence()
-    log_beta, _ = NoiseProfile.of(active).maximum(np.log(active.beta), -np.log(active.problem.noise_floor))
-    beta = float(np.exp(log_beta))
-    post = active.posterior(beta=beta)
-    gain = active.evidence(post, beta=beta) - before
-    if gain <= 0.0:
-        return 0.0
-    active.set_hyperparameters(active.alpha, beta, post)
-    return gain
+def with_best_noise(active: Noisy, shape: float = 0.0, rate: float = 0.0) -> Noisy:
+    """With the noise variance that is best for the present precisions, under a Gamma prior (``NoiseProfile.of``)."""
+    profile = NoiseProfile.of(active, shape, rate)
+    log_beta, _ = profile.maximum(float(np.log(active.beta)), -float(np.log(active.problem.noise_floor)))
+    return active.moved(active.alpha, float(np.exp(log_beta)))

@@ -63,8 +63,8 @@ class Hyperpriors:
         for shape, rate in (("a", "b"), ("c", "d")):
             if getattr(self, shape) > 0.0 and getattr(self, rate) == 0.0:
                 raise ValueError(
-                    f"{shape}={getattr(self, shape)!r} with {rate}=0: the prior grows without bound; "
-                    f"give {rate} a positive number, or set {shape}=0"
+                    f"{shape}={getattr(self, shape)!r} with {rate}=0: expected a positive {rate}, without which the "
+                    f"prior grows without bound; or set {shape}=0"
                 )
 
     def rates(self, active: Active) -> Array:

@@ -63,10 +63,11 @@ def _beside(active: Active, part: float, tol: float, learn_noise: bool) -> tuple
     for i in np.argsort(-gain, kind="stable")[:_TRIALS].tolist():
         if gain[i] <= _WORTHWHILE:
             break
-        trial = _loosened(active, part, constants, i) if problem.n_outputs > 1 else loose.copy()
-        if not trial.add(i, float(best[i])):
+        begun = _loosened(active, part, constants, i) if problem.n_outputs > 1 else loose
+        grown = begun.changed(i, float(best[i]))
+        if grown is None:
             continue
-        trial.settle(tol, learn_noise=learn_noise)
+        trial = grown.settled(tol, learn_noise=learn_noise)
         if trial.objective() > level and trial.condition_number() < _SINGULAR:
             level, kept = trial.objective(), (i, trial)
     return kept
@@ -92,8 +93,8 @@ def _constants(active: Active) -> list[int]:
     return [] if active.size or not outside.any() else [int(np.argmax(np.where(outside, found.s, 0.0)))]
 
 
-def doubt(active: Active, refused: set[int], tol: float) -> tuple[str, int] | None:
-    """The first such move that raises the objective, made; those that do not are refused from then on.
+def doubt(active: Active, refused: set[int], tol: float) -> tuple[str, int, Active] | None:
+    """The first such move that raises the objective; those that do not are refused from then on.
 
     That is to do without each function that brings little, and to add the best of those left out with the prior
     variance that its least-squares weight suggests: where rows saturate, the evidence can have a maximum at a finite
@@ -101,23 +102,26 @@ def doubt(active: Active, refused: set[int], tol: float) -> tuple[str, int] | No
 
     Returns
     -------
-    tuple of str and int, or None
-        The kind of the move and its function.
+    tuple of str, int and Active, or None
+        The kind of the move, its function, and the model after it.
     """
     s, q2 = active.leave_one_out()
     brings = contribution(active.alpha, s, q2) - active.problem.inclusion_cost
     for j in np.argsort(brings):
         i = active.indices[j]
         if brings[j] < _DOUBTFUL and i not in refused:
-            if active.delete(int(j)):
-                return "delete", i
+            without = active.changed(i, np.inf)
+            if without is not None:
+                return "delete", i, without
             refused.add(i)
     found = active.statistics()
     near = np.where(found.movable & ~np.isfinite(found.alpha) & (found.q2 > 0.0), found.q2, 0.0)
     ratio = near / np.where(found.s > 0.0, found.s, 1.0)
     for i in np.argsort(-ratio, kind="stable")[:_NEAR_MISSES].tolist():
         if ratio[i] > 0.0 and i not in refused:
-            if any(active.add(i, float(found.s[i] / ratio[i]) * shorter, tol) for shorter in (1.0, 0.25)):
-                return "add", i
+            suggested = float(found.s[i] / ratio[i])
+            grown = active.changed(i, suggested, tol) or active.changed(i, 0.25 * suggested, tol)
+            if grown is not None:
+                return "add", i, grown
             refused.add(i)
     return None

@@ -155,9 +155,7 @@ def _displacements(active: Active, numbers: Index, secants: Secants) -> Array:
 def _settled(active: Active, numbers: Index, alpha: Array, *, learn_noise: bool) -> Active:
     """The model of other functions with these precisions, which then settle."""
     problem, indices = active.problem.parent.restrict(numbers), list(range(len(numbers)))
-    moved = active.like(problem, indices, alpha)
-    moved.settle(_ROUGHLY, learn_noise=learn_noise)
-    return moved
+    return active.like(problem, indices, alpha).settled(_ROUGHLY, learn_noise=learn_noise)
 
 
 def _among(problem: Any, moved: Active) -> Active:

@@ -75,20 +75,18 @@ def embed(problem: Any, functions: list[int]) -> tuple[Any, list[int]]:
     return problem, [place[i] for i in functions]
 
 
-def widen(active: Active, tol: float) -> float:
-    """Take the best functions outside the working set into it; what the best of them gains, 0 where none ``tol``."""
+def widened(active: Active, tol: float) -> Active | None:
+    """The model in a working set that has taken in the best functions outside it; None where none gains ``tol``."""
     problem = active.problem
     if problem.parent is None or (problem.members is None and problem.watched is None):
-        return 0.0
+        return None
     dense = not active.approximate and movable(problem)
     columns, gain = active.promising(_POOL if dense else _FRESH)
-    best = float(np.max(gain, initial=0.0))
-    if best <= tol:
-        return 0.0
+    if np.max(gain, initial=0.0) <= tol:
+        return None
     # What gains hardly anything now may gain as soon as a neighbour has moved: a pass over all functions less.
     fresh = _unlike(problem.parent, columns) if dense else columns[gain > tol]
-    active.extend(problem.widened(fresh))
-    return best
+    return active.extended(problem.widened(fresh))
 
 
 def movable(problem: Any) -> bool:

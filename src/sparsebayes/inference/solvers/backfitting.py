@@ -24,15 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.bound import bound_constant, bound_curvature, bound_problem, two_classes
 from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import solve_cholesky, try_cholesky
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
-from sparsebayes.inference.objective.noise import maximise_noise
-from sparsebayes.inference.solvers.needs import Kind
-from sparsebayes.inference.solvers.solver import Info, Solver, State, is_number
+from sparsebayes.inference.objective.noise import with_best_noise
+from sparsebayes.inference.objective.scores import Hyperpriors
+from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_number
 from sparsebayes.inference.status import Status
 
 PRECISIONS = ("each", "single")
@@ -355,12 +354,7 @@ class Backfitting(Solver):
             value = getattr(self, name)
             if not (is_number(value) and 0.0 < value < np.inf):
                 raise ValueError(f"{name}={value!r}: expected a positive, finite number")
-        for name in ("a", "b"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0.0 <= value < np.inf):
-                raise ValueError(f"{name}={value!r}: expected a finite number, at least 0")
-        if self.a > 0.0 and self.b == 0.0:
-            raise ValueError(f"b={self.b!r}: expected a positive rate where the shape a={self.a!r} is positive")
+        Hyperpriors(self.a, self.b).check()
         self.check_stopping()
 
     # -- the solver contract -------------------------------------------------------------------------------
@@ -419,9 +413,7 @@ class Backfitting(Solver):
         indices = branches.indices.tolist()
         beta, empty = 1.0 / state.noise, state.active
         found = self._relevant(lambda i, alpha: empty.like(problem, i, alpha, beta=beta), indices, branches.alpha)
-        if state.learn_noise and isinstance(found, ActiveSet):
-            maximise_noise(found)
-        return found
+        return with_best_noise(found.noisy()) if state.learn_noise else found
 
     def _relevant(self, build: Callable[[list[int], Array], Active], indices: list[int], alpha: Array) -> Active:
         active = build(indices, alpha)

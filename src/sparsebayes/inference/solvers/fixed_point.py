@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active, Noisy
-from sparsebayes.inference.objective.noise import NoiseProfile
+from sparsebayes.inference.objective.noise import with_best_noise
 from sparsebayes.inference.objective.scores import Hyperpriors, score
 from sparsebayes.inference.solvers.sequential import Sequential
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
@@ -102,7 +102,7 @@ class FixedPoint(Solver):
             info = self._sweep(state, tol)
             if info is not None:
                 return info
-        return finish(state, tol, self.hyperpriors)
+        return self._finish(state, tol)
 
     def escape(self, state: State, tol: float) -> Info | None:
         """Begin again from the whole dictionary with wider priors, where sweeps have emptied the model for nothing.
@@ -185,73 +185,43 @@ class FixedPoint(Solver):
             leaving = leaving[: len(leaving) // 2]
         return active, here
 
+    # -- single moves --------------------------------------------------------------------------------------
 
-# -- single moves ------------------------------------------------------------------------------------------------
+    def _finish(self, state: State, tol: float) -> Info | None:
+        """One single move; None when none gains more than ``tol``."""
+        ready = state.active.for_single_moves()
+        if ready is not state.active:
+            state.active, state.evidence = ready, ready.evidence()
+        return Sequential().step(state, tol) if self.hyperpriors.flat else self._move(state, tol)
 
+    def _move(self, state: State, tol: float) -> Info | None:
+        """The move with the largest gain of the objective, if it does gain."""
+        active = state.active
+        scores = score(active, hyperpriors=self.hyperpriors)
+        scores.gain[list(state.refused)] = -np.inf
+        best = int(np.argmax(scores.gain)) if len(scores.gain) else -1
+        idle = scores.in_model & scores.structural & (scores.gain >= 0.0)
+        if best < 0 or (scores.gain[best] <= tol and not np.any(idle)):
+            return self._settle_noise(state, tol)
+        chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
+        alpha = float(scores.best[chosen])
+        trial = active.changed(chosen, alpha)
+        if trial is None or self._gain(state, trial) < 0.0:
+            state.refused.add(chosen)
+            return Info(REFUSED, chosen)
+        return _done(state, trial, Info(active.move_to(chosen, alpha), chosen, 1))
 
-def finish(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
-    """One single move; None when none gains more than ``tol``."""
-    ready = state.active.for_single_moves()
-    if ready is not state.active:
-        state.active, state.evidence = ready, ready.evidence()
-    if not hyperpriors.flat or not state.active.single_moves:
-        return _move(state, tol, hyperpriors)
-    info = Sequential().step(state, tol)
-    if info is not None and info.move == REFUSED and state.active.exact:
-        return _insist(state, tol, info)
-    return info
+    def _settle_noise(self, state: State, tol: float) -> Info | None:
+        """Move the noise to its best level, if that gains more than ``tol``."""
+        if not state.learn_noise:
+            return None
+        active, priors = state.active, self.hyperpriors
+        trial = with_best_noise(active.noisy(), priors.c, priors.noise_rate(active))
+        return _done(state, trial, Info("noise")) if self._gain(state, trial) > tol else None
 
-
-def _insist(state: State, tol: float, refused: Info) -> Info:
-    """Add a function that was refused because it lies in the span of the others, if that gains all the same."""
-    active, i = state.active, refused.function
-    alpha = float(score(active).best[i])
-    if i in active.indices or not np.isfinite(alpha):
-        return refused
-    trial = _enlarged(active, i, alpha)
-    gain = trial.evidence() - state.evidence
-    return _done(state, trial, Info("add", i, 1)) if gain > tol else refused
-
-
-def _move(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
-    """The move with the largest gain of the objective, made on a copy and kept if it does gain."""
-    active = state.active
-    active.maintain()
-    scores = score(active, hyperpriors=hyperpriors)
-    scores.gain[list(state.refused)] = -np.inf
-    best = int(np.argmax(scores.gain)) if len(scores.gain) else -1
-    idle = scores.in_model & scores.structural & (scores.gain >= 0.0)
-    if best < 0 or (scores.gain[best] <= tol and not np.any(idle)):
-        return _settle_noise(state, tol, hyperpriors)
-    chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
-    trial = active.copy()
-    kind = trial.move(chosen, float(scores.best[chosen]))
-    gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
-    if kind is None or gain < 0.0:
-        state.refused.add(chosen)
-        return Info(REFUSED, chosen)
-    return _done(state, trial, Info(kind, chosen, 1))
-
-
-def _enlarged(active: Active, i: int, alpha: float) -> DualActive:
-    """With a function that lies in the span of the others: it adds nothing to reach, but prior variance."""
-    return DualActive(active.problem, [*active.indices, i], np.append(active.alpha, alpha), active.beta)
-
-
-def _settle_noise(state: State, tol: float, hyperpriors: Hyperpriors) -> Info | None:
-    """Move the noise to its best level, if that gains more than ``tol``."""
-    active = state.active
-    if not state.learn_noise:
-        return None
-    profile = NoiseProfile.of(active.noisy(), hyperpriors.c, hyperpriors.noise_rate(active))
-    log_beta, _ = profile.maximum(float(np.log(active.beta)), -float(np.log(active.problem.noise_floor)))
-    trial = active.moved(active.alpha, float(np.exp(log_beta)))
-    gain = _objective(trial, state, hyperpriors) - _objective(active, state, hyperpriors)
-    return _done(state, trial, Info("noise")) if gain > tol else None
-
-
-def _objective(active: Active, state: State, hyperpriors: Hyperpriors) -> float:
-    return active.evidence() + hyperpriors.log_prior(active, noise=state.learn_noise)
+    def _gain(self, state: State, trial: Active) -> float:
+        """What a model has more than the present one."""
+        return self.objective(trial, state.learn_noise) - self.objective(state.active, state.learn_noise)
 
 
 def _done(state: State, active: Active, info: Info) -> Info:

@@ -11,22 +11,21 @@ are in ``starts.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
 
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.objective.noise import maximise_noise, reestimate_noise
+from sparsebayes.inference.objective.noise import with_best_noise, with_paper_noise
 from sparsebayes.inference.objective.scores import Scores, score
 from sparsebayes.inference.search.climb import BATCH, cosines, pick_apart
 from sparsebayes.inference.search.escapes import doubt, uncover
 from sparsebayes.inference.search.moves import Proposals, best_exchanges, best_merges, best_splits, perform
 from sparsebayes.inference.search.shifting import shift
 from sparsebayes.inference.search.starts import EFFORTS
-from sparsebayes.inference.solvers.needs import Kind, Need
-from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State, is_number
+from sparsebayes.inference.solvers.solver import REFUSED, Info, Kind, Need, Solver, State, is_number
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
@@ -43,22 +42,12 @@ _CAUTION = 0.1
 _WORTHWHILE = 0.3
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Functions added at once: how many, with what part of the best gain, up to what cosine of any two columns.
-
-    The precisions settle in between to a tolerance of ``roughly`` nats.
-    """
-
-    limit: int
-    fair_part: float
-    alike: float
-    roughly: float
-
-
-# On the papers' 2-D sinc larger batches end at the same evidence as smaller ones, with a third of the steps.
-EXACT = Batch(32, 0.2, 0.5, 0.5)
-PREDICTED = Batch(8, 0.3, 0.3, 0.1)
+# Where gains are only predicted, functions that are added at once: how many, with what part of the best gain, up to
+# what cosine of any two columns; and how closely precisions settle in between, in nats.
+_TOGETHER = 8
+_FAIR_PART = 0.3
+_ALIKE = 0.3
+_ROUGHLY = 0.1
 
 
 class Sequential(Solver):
@@ -152,6 +141,10 @@ class Sequential(Solver):
         """Whether a regression is begun by the loop in batches: where the best moves are made, all of them at once."""
         return self.batch > 1 and self.selection == "greedy" and self.initialisation == "projection" and self.sweeps
 
+    def climbs(self, active: Active) -> bool:
+        """In a working set functions are many and alike: single re-estimations would be most of the moves."""
+        return self.selection == "greedy" and self.sweeps and active.exact and active.problem.parent is not None
+
     def check(self) -> None:
         """Raise where a setting is out of range."""
         for name, value, known in (
@@ -176,18 +169,18 @@ class Sequential(Solver):
 
     def step(self, state: State, tol: float) -> Info | None:
         """Make one move; None when no move gains more than ``tol``."""
-        active = state.active
-        active.maintain()
-        if self._in_batches(state):
-            return self._batch_step(state, tol)
-        return self._predicted_step(state, tol) if active.approximate else self._exact_step(state, tol)
+        if self.climbs(state.active):
+            return self._shift(state)
+        return self._predicted_step(state, tol) if state.active.approximate else self._exact_step(state, tol)
 
     def _exact_step(self, state: State, tol: float) -> Info | None:
         """The best single move (T&F steps 4-9), whose gain is known beforehand."""
         active = state.active
         if state.learn_noise and state.since_noise >= self.noise_every:
             state.since_noise = 0
-            if reestimate_noise(state.gaussian) > 0.0:
+            noisier = with_paper_noise(active.noisy())
+            if noisier is not None:
+                state.active = noisier
                 return self._done(state, "noise")
         scores = score(active)
         choice = self._choice(state, scores, tol)
@@ -204,27 +197,30 @@ class Sequential(Solver):
 
     def _predicted_step(self, state: State, tol: float) -> Info | None:
         """A move where gains are only predicted, and scoring the dictionary costs more than settling the model."""
-        active = state.active
-        partial = active.problem.parent is not None
+        partial, swept = state.active.problem.parent is not None, None
         if not state.settled:
             state.settled, state.swept = True, not partial
-            changed = active.sweep(PREDICTED.roughly if partial else _CAUTION * tol)
-            if changed:
-                return self._done(state, "sweep", n_moves=changed, settled=True)
-        scores = score(active)
+            swept = self._sweep(state, _ROUGHLY if partial else _CAUTION * tol, settled=True)
+        if swept is not None:
+            return swept
+        scores = score(state.active)
         if partial and not state.swept:  # a sweep will do what single re-estimations would
             scores = replace(scores, gain=np.where(scores.structural, scores.gain, 0.0))
         choice = self._choice(state, scores, tol)
-        if choice is None and not state.swept:
-            state.swept = True
-            changed = active.sweep(_CAUTION * tol if state.widest or not partial else tol)
-            if changed:
-                return self._done(state, "sweep", n_moves=changed, settled=True)
         if choice is None:
-            return self._finish(state, scores, tol)
+            return self._predicted_end(state, scores, tol)
         if partial and not scores.in_model[choice] and self.selection == "greedy":
             return self._several(state, scores, choice, tol)
         return self._sweep_alone(state, scores, tol) or self._move(state, scores, choice, tol)
+
+    def _predicted_end(self, state: State, scores: Scores, tol: float) -> Info | None:
+        """Where no single move is predicted to gain: all precisions together, once, and then the end."""
+        swept = None
+        if not state.swept:
+            state.swept = True
+            whole = state.widest or state.active.problem.parent is None
+            swept = self._sweep(state, _CAUTION * tol if whole else tol, settled=True)
+        return self._finish(state, scores, tol) if swept is None else swept
 
     def _choice(self, state: State, scores: Scores, tol: float) -> int | None:
         """The function of the next move; None where none gains ``tol``."""
@@ -235,8 +231,12 @@ class Sequential(Solver):
         """All precisions together, where no addition or deletion pays and that changes anything."""
         if not self.sweeps or np.any(scores.structural & (scores.gain > tol)):
             return None
-        changed = state.active.sweep(tol)
-        return self._done(state, "sweep", n_moves=changed) if changed else None
+        return self._sweep(state, tol)
+
+    def _sweep(self, state: State, tol: float, *, settled: bool = False) -> Info | None:
+        """All precisions together; None where that changes nothing."""
+        state.active, changed = state.active.swept(tol)
+        return self._done(state, "sweep", n_moves=changed, settled=settled) if changed else None
 
     def escape(self, state: State, tol: float) -> Info | None:
         """Add a function that the others hide, where there is one."""
@@ -251,18 +251,21 @@ class Sequential(Solver):
     def _several(self, state: State, scores: Scores, choice: int, tol: float) -> Info:
         """Add functions that are predicted to gain; where they do not, functions that gain in a trial."""
         together = [] if state.refused else companions(state, scores, choice, tol)
-        alpha = scores.best[together]
-        if not together or not state.active.add_together(together, alpha, tol * len(together)):
+        grown = _joined(state.active, together, scores.best[together], tol)
+        if grown is None:
             if not state.swept:  # trials are dear: let them be of a model that has settled
                 state.swept = True
-                changed = state.active.sweep(tol)
-                if changed:
-                    return self._done(state, "sweep", n_moves=changed, settled=True)
+                swept = self._sweep(state, tol, settled=True)
+                if swept is not None:
+                    return swept
             together, alpha = self._tried(state, scores, tol)
             # Each of them gains; together they may not.
-            while together and not state.active.add_together(together, alpha, tol * len(together)):
+            while together and (grown := _joined(state.active, together, alpha, tol)) is None:
                 together, alpha = together[: len(together) // 2], alpha[: len(together) // 2]
-        return self._done(state, "add", choice, len(together)) if together else Info(REFUSED, choice)
+        if grown is None:
+            return Info(REFUSED, choice)
+        state.active = grown
+        return self._done(state, "add", choice, len(together))
 
     def _tried(self, state: State, scores: Scores, tol: float) -> tuple[list[int], Array]:
         """Functions each of which really gains, and the precisions with which; those that do not are refused."""
@@ -278,39 +281,9 @@ class Sequential(Solver):
                 continue
             together.append(i)
             alpha.append(found)
-            if len(together) == PREDICTED.limit:
+            if len(together) == _TOGETHER:
                 break
         return together, np.array(alpha)
-
-    def _in_batches(self, state: State) -> bool:
-        """In a working set functions are many and alike: single re-estimations would be most of the moves."""
-        active = state.active
-        return (
-            self.selection == "greedy" and self.sweeps and not active.approximate and active.problem.parent is not None
-        )
-
-    def _batch_step(self, state: State, tol: float) -> Info | None:
-        """Add the functions that gain most and hardly overlap, then settle all precisions, in turns."""
-        active = state.active
-        if not state.settled:
-            state.settled = True
-            changed = active.settle(EXACT.roughly, learn_noise=state.learn_noise)
-            if changed:
-                return self._done(state, "sweep", n_moves=changed, settled=True)
-        scores = score(active)
-        first = self._first(state, scores)
-        outside = np.where(scores.in_model, 0.0, scores.gain)
-        outside[list(state.refused)] = 0.0
-        i = int(np.argmax(outside >= np.max(outside) * (1.0 - _TIE))) if first is None else first
-        if outside[i] > tol:
-            together = companions(state, scores, i, tol)
-            if len(together) > 1 and active.add_together(together, scores.best[together]):
-                return self._done(state, "add", i, len(together))
-            return self._move(state, scores, i)
-        changed = active.settle(_CAUTION * tol, learn_noise=state.learn_noise)
-        if changed:
-            return self._done(state, "sweep", n_moves=changed, settled=True)
-        return self._shift(state)
 
     def _shift(self, state: State) -> Info | None:
         """Move all functions at once, as long as that is worth its while; None where it is not."""
@@ -357,18 +330,13 @@ class Sequential(Solver):
 
     def _move(self, state: State, scores: Scores, i: int, at_least: float = 0.0) -> Info:
         """One addition, deletion or re-estimation (T&F steps 6-8)."""
-        active = state.active
-        doubtful = active.doubtful(i)
-        if doubtful and active.measured_gain(i, float(scores.best[i])) <= 0.0:
-            state.refused.add(i)  # the gain was rounding
-            return Info(REFUSED, i)
-        kind = active.move(i, float(scores.best[i]), at_least)
-        if kind is None:
+        active, alpha = state.active, float(scores.best[i])
+        after = active.changed(i, alpha, at_least)
+        if after is None or (active.doubtful(i) and after.objective() <= active.objective()):  # the gain was rounding
             state.refused.add(i)
             return Info(REFUSED, i)
-        if doubtful:
-            active.recondition()
-        return self._done(state, kind, i, 1)
+        state.active = after
+        return self._done(state, active.move_to(i, alpha), i, 1)
 
     def _finish(self, state: State, scores: Scores, tol: float) -> Info | None:
         """No move gains ``tol``: drop what has no relevance left, settle the noise, or declare convergence."""
@@ -376,14 +344,20 @@ class Sequential(Solver):
         idle[list(state.refused)] = False
         if np.any(idle):
             return self._move(state, scores, int(np.argmax(np.where(idle, scores.gain, -1.0))))
-        if state.learn_noise and maximise_noise(state.gaussian) > tol:
-            return self._done(state, "noise")
+        if state.learn_noise:
+            before, quieter = state.active.evidence(), with_best_noise(state.active.noisy())
+            state.active = quieter if quieter.evidence() > before else state.active
+            if quieter.evidence() > before + tol:
+                return self._done(state, "noise")
         shifted = self._shift(state) if state.active.approximate else None
         if shifted is not None:
             return shifted
         whole = state.widest or state.active.problem.parent is None
         made = doubt(state.active, state.refused, tol) if whole and state.active.approximate else None
-        return self._swap(state, tol) if made is None else self._done(state, *made, 1)
+        if made is None:
+            return self._swap(state, tol)
+        kind, function, state.active = made
+        return self._done(state, kind, function, 1)
 
     def _swap(self, state: State, tol: float) -> Info | None:
         """Where no single move gains: several functions at once (see ``moves.py``)."""
@@ -415,18 +389,22 @@ class Sequential(Solver):
         return Info(kind, function, n_moves)
 
 
+def _joined(active: Active, functions: list[int], alpha: Array, tol: float) -> Active | None:
+    """With functions more, if there are any and each of them gains ``tol`` on average."""
+    return active.joined(functions, alpha, tol * len(functions)) if functions else None
+
+
 def companions(state: State, scores: Scores, i: int, tol: float) -> list[int]:
     """Functions to add together with i: those that gain a fair part of what it does, and hardly overlap."""
     problem = state.active.problem
     gain = np.where(scores.in_model, 0.0, scores.gain)
     gain[list(state.refused | state.stale)] = 0.0
-    batch = PREDICTED if state.active.approximate else EXACT
-    limit = max(batch.limit, 2 * problem.n_outputs)
+    limit = max(_TOGETHER, 2 * problem.n_outputs)
     pool = np.argsort(-gain, kind="stable")[: 4 * limit]
-    pool = pool[gain[pool] > max(tol, batch.fair_part * gain[i])]
+    pool = pool[gain[pool] > max(tol, _FAIR_PART * gain[i])]
     if len(pool) <= 1:
         return [i]
     columns, outputs = problem.split(pool.tolist())
     products, outputs = problem.design.among(columns), np.array(outputs)
-    apart = cosines(products) < batch.alike
+    apart = cosines(products) < _ALIKE
     return pool[pick_apart(apart | (outputs[:, None] != outputs), limit)].tolist()

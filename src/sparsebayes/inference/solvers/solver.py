@@ -1,23 +1,59 @@
-"""What the loop asks of a solver: where it begins, what one step does, and where it begins again."""
+"""What the loop asks of a solver: where it begins, what one step does, and where it begins again.
+
+And what a solver asks of its likelihood and of the place where the rows are.  Sums over the rows, such as inner
+products of the functions with one another and with the targets, can be formed anywhere, a block of rows at a time;
+everything else that a fit may want of its rows has a name here (``Need``).  A solver declares what it needs
+(``Solver.needs``, ``Solver.takes``), an estimator adds what its settings need, each storage says what it cannot give
+(``estimators/storages.py``), and that is checked before a fit.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.objective.scores import FLAT, Hyperpriors
-from sparsebayes.inference.solvers.needs import Kind, Need
 from sparsebayes.inference.status import Status
 
 REFUSED = "refused"
+
+
+class Kind(Enum):
+    """Kinds of likelihoods, as far as solvers tell them apart."""
+
+    GAUSSIAN = "gaussian"
+    ROBUST = "outliers, student-t"
+    POISSON = "poisson"
+    LOGISTIC = "two classes"
+    SOFTMAX = "several classes jointly"
+
+
+class Need(Enum):
+    """What a fit may ask of the place where its rows are, beyond sums over them; the value says it in words."""
+
+    PASSES = "needs sums over all rows again at every step"
+    ROWS = "looks at every row by itself"
+    FRESH = "makes functions on the way, which are evaluated on the rows"
+    CENTRES = "puts a function on every row"
+    FUNCTIONS = "computes functions of the entries of the rows"
+    WIDTHS = "evaluates the kernel at many widths"
+    WEIGHTS = "gives the rows weights"
+    LEFT_OUT = "leaves rows out"
+    TARGETS = "fits several targets"
+    RESTARTS = "begins again from random models"
+    CHECKPOINT = "keeps the state of the search with a fingerprint of the rows"
+    DEVICE = "moves the rows to a device"
+
+
+__all__ = ["Kind", "Need"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +86,6 @@ class State:
     swept: bool = False
     widest: bool = False
     shifts: bool = True
-
-    @property
-    def gaussian(self) -> ActiveSet:
-        """The model, where it has a noise level."""
-        if not isinstance(self.active, ActiveSet):
-            raise TypeError("only a Gaussian likelihood has a noise level")
-        return self.active
 
     @property
     def objective(self) -> float:
@@ -128,6 +157,10 @@ class Solver(BaseEstimator, ABC):
     @property
     def in_batches(self) -> bool:
         """Whether a regression is begun by the loop in batches, from the places of an effort."""
+        return False
+
+    def climbs(self, active: Active) -> bool:
+        """Whether the loop in batches goes on from this model, and single steps only where it ends."""
         return False
 
     @property

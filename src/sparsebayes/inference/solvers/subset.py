@@ -26,8 +26,7 @@ from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.solvers.needs import Kind, Need
-from sparsebayes.inference.solvers.solver import Info, Solver, State, is_number
+from sparsebayes.inference.solvers.solver import Info, Kind, Need, Solver, State, is_number
 from sparsebayes.inference.status import Status
 
 RETURNING = ("later", "at once", "never")

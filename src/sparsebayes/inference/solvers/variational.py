@@ -36,7 +36,7 @@ from sparsebayes.inference.models.bound import BoundActive
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active, Noisy
 from sparsebayes.inference.solvers.fixed_point import FixedPoint, SweepState
-from sparsebayes.inference.solvers.needs import Kind
+from sparsebayes.inference.solvers.solver import Kind
 from sparsebayes.likelihood import Bernoulli
 
 _VANISHING = 1e-200
