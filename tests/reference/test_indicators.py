@@ -161,3 +161,10 @@ def test_moves_can_run_out():
         model = RVC(gamma=0.3, evidence="indicators", max_iter=3).fit(X, t)
     assert model.status_ is Status.MAX_ITER
     assert model.n_iter_ >= 3
+
+
+def test_conservative_support_keeps_nothing_of_pure_noise():
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        X, t = rng.normal(size=(80, 6)), rng.integers(2, size=80)
+        assert len(RVC(support="conservative", evidence="indicators").fit(X, t).relevance_) == 0

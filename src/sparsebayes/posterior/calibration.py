@@ -45,6 +45,8 @@ from sparsebayes.typing import Array
 _LEVEL = 0.95
 # Heaviest tails, as one over the degrees of freedom: Cauchy's; and those that are taken for a Gaussian's.
 _HEAVIEST, _LIGHTEST = 1.0, 1e-4
+# Errors closer than this (relative) are those of copies of a row, which are within the limit together.
+_COPIES = 1e-6
 # Range of the logarithm of the scale over the magnitude that 95 % of errors stay below: -.67 for a Gaussian, -2.5 for
 # Cauchy's distribution.
 _RANGE = (-6.0, 1.0)
@@ -123,7 +125,7 @@ class _Errors:
         order = np.argsort(np.abs(scores), kind="stable")
         magnitude, upto = np.abs(scores)[order], np.cumsum(weights[order])
         limit = float(magnitude[np.searchsorted(upto, _LEVEL * upto[-1] * (1.0 - 1e-12))])
-        within = np.abs(scores) <= limit
+        within = np.abs(scores) <= limit * (1.0 + _COPIES)
         return cls(scores[within] ** 2, weights[within], limit, float(np.sum(weights[~within])))
 
     def best(self, heaviness: float) -> tuple[float, float]:

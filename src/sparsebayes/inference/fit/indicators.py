@@ -132,7 +132,8 @@ def contrasts(classes: Array, counts: Array) -> Array:
 def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[Index, Array]:
     """Functions of a regression on contrasts of the classes, and their precisions.
 
-    Where the paper's schedule finds none, since no function gains alone, the noise is held low, which lets many in.
+    Where the paper's schedule finds none, since no function gains alone, the noise is held low, which lets many in, and
+    then released.
 
     Parameters
     ----------
@@ -156,9 +157,11 @@ def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[
     def ascend(begun: GaussianModel) -> GaussianModel:
         return climb(begun, _ROUGHLY, limit=limit, accepted=notes.interrupted)
 
-    found = ascend(Schedule().begin(data, None))
+    found = nothing = ascend(Schedule().begin(data, None))
     if not found.size:
-        found = ascend(Held(FAST_NOISE).begin(data, None))
+        many = ascend(Held(FAST_NOISE).begin(data, None))
+        released = ascend(many.at_noise(many.beta, learn_noise=True))
+        found = released if released.objective > nothing.objective else nothing
     if found.beta * _LEAST_NOISE * data.mean_square > 1.0:
         found = ascend(found.at_noise(1.0 / (_LEAST_NOISE * data.mean_square), learn_noise=False))
     found = found.settled(_CLOSELY)  # at its maximum, which the way to it does not change
