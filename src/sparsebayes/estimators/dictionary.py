@@ -47,7 +47,7 @@ _WORTH_IT = 500_000
 HALF_RANK = 0.5
 _REMAINDER = 1e-5
 # What may be left over of a function, as a part of its square, by others that roughly span it.
-_ROUGH_REMAINDER = 0.1
+_ROUGH_REMAINDER = 0.05
 # The bounds by which the certificate rules functions out grow with the number of rows: for more rows than this, a
 # closer compression leaves it fewer to evaluate.
 _MANY_ROWS = 100_000

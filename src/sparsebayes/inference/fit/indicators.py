@@ -36,7 +36,7 @@ from sparsebayes.threads import one_thread
 
 # Functions that the regression chooses at most, one for so many rows, and in any case; it may always choose a few.
 ROWS_EACH = 8
-MOST = 200
+MOST = 300
 _FEWEST = 10
 # Functions up to which all of them are scored at every step: of more, those that nearly span the others.
 FEW_FUNCTIONS = 3001
