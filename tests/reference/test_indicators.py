@@ -137,6 +137,11 @@ class TestAuto:
         model = RVC(gamma=1.0, checkpoint=str(tmp_path / "search.json")).fit(X, t)
         assert model.status_ is Status.CONVERGED
 
+    def test_a_regression_is_not_kept(self, tmp_path):
+        X, t = rings(0, n=60)
+        with pytest.raises(ValueError, match=r"checkpoint.*evidence='laplace'"):
+            RVC(gamma=1.0, evidence="indicators", checkpoint=str(tmp_path / "search.json")).fit(X, t)
+
     def test_copies_of_columns_count_once(self):
         X, t = rings(0, n=60)
         many = SparseBayesClassifier().fit(np.tile(X, 4), t)

@@ -105,11 +105,22 @@ def fit_classification(
     Under the softmax classes may share their functions (``shared``), which ``evidence`` then chooses, as it does those
     of two classes.
     """
-    shared = joint and shared and n_classes > 2 and regressable(task)
+    joint = joint and n_classes > 2
+    shared = joint and shared and regressable(task)
     if shared and task.checkpoint is not None:
         raise ValueError(
             "checkpoint: a search for functions that several classes share takes little time, and is not kept; use "
             "checkpoint=None, or shared_support=False"
+        )
+    by = (
+        "laplace"
+        if joint
+        else chosen_by(evidence, task, dictionary.n_functions, partial(dictionary.n_spanning, task.X))
+    )
+    if by == "indicators" and task.checkpoint is not None:
+        raise ValueError(
+            "checkpoint: a regression on the indicators of the classes takes little time, and is not kept; use "
+            "checkpoint=None, or evidence='laplace'"
         )
     # The other solvers, and classes that share functions, compute on the host.
     there = is_elsewhere(task.X) and isinstance(task.solver, Sequential) and not shared
@@ -127,8 +138,6 @@ def fit_classification(
         known = {"stand_in": current.stand_in, "inclusion_cost": cost, "places": current.places}
         return [kind(current.design, one, eligible, bias, **known) for one in likelihoods]
 
-    joined = joint and n_classes > 2
-    by = chosen_by(evidence, task, dictionary.n_functions, partial(dictionary.n_spanning, task.X))
     classes = np.eye(n_classes)[labels]
 
     def regression(of: Array) -> GaussianProblem:
@@ -136,7 +145,7 @@ def fit_classification(
 
     if shared:
         learned = _solve_shared(task, dictionary, make, regression(classes), evidence)
-    elif by == "indicators" and not joined:
+    elif by == "indicators":
         members = [classes[:, k] for k in (range(1, 2) if n_classes == 2 else range(n_classes))]
         posed = [regression(np.column_stack([1.0 - member, member])) for member in members]
         learned = _solve_indicators(task, dictionary, make, posed)
@@ -208,7 +217,7 @@ def _likelihoods_there(task: Task, labels: Index, n_classes: int, joint: bool) -
     place = Place.of(task.X)
     weights, numbers = place.put(task.weights), place.indices(labels)
     members = [place.floats(numbers == k) for k in ([1] if n_classes == 2 else range(n_classes))]
-    if joint and n_classes > 2:
+    if joint:
         return [ArrayCategorical(place, place.xp.stack(members, axis=1), weights)]
     return [ArrayBernoulli(place, 2.0 * member - 1.0, weights) for member in members]
 
