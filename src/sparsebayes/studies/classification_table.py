@@ -84,7 +84,7 @@ def fit_split(X: Array, y: NDArray[Any], train: NDArray[Any], test: NDArray[Any]
     scaler = StandardScaler().fit(X[train])
     X_train, X_test = np.asarray(scaler.transform(X[train])), np.asarray(scaler.transform(X[test]))
     search = GridSearchCV(
-        RVC(),
+        RVC(evidence="laplace"),
         {"gamma": widths(X_train)},
         cv=StratifiedKFold(5, shuffle=True, random_state=0),
         scoring="accuracy",
