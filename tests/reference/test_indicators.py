@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
-from sparsebayes import RVC, SparseBayesClassifier, datasets
+from sparsebayes import RVC, Sequential, SparseBayesClassifier, datasets
 from sparsebayes.inference import Status
 from sparsebayes.inference.fit.indicators import contrasts
 from sparsebayes.testing import check_posterior
@@ -158,6 +158,23 @@ def test_pure_noise_keeps_next_to_nothing():
         for _ in range(10)
     ]
     assert np.median(kept) <= 5
+
+
+def test_a_search_that_is_complete_is_no_other_for_its_last_move():
+    X, t = rings(0)
+    plain = RVC(gamma=0.3, evidence="indicators").fit(X, t)
+    exact = RVC(gamma=0.3, evidence="indicators", max_iter=plain.n_iter_).fit(X, t)
+    assert exact.status_ is Status.INDICATORS
+    assert_allclose(exact.predict_proba(X), plain.predict_proba(X))
+
+
+@pytest.mark.filterwarnings("ignore:Interrupted")
+def test_a_callback_that_stops_changes_no_probability():
+    X, t = rings(0)
+    plain = RVC(gamma=0.3, evidence="indicators").fit(X, t)
+    stopped = RVC(gamma=0.3, evidence="indicators", solver=Sequential(callback=lambda record, model: True)).fit(X, t)
+    assert stopped.status_ is Status.INTERRUPTED
+    assert_allclose(stopped.predict_proba(X), plain.predict_proba(X))
 
 
 def test_moves_can_run_out():

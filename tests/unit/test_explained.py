@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import sparsebayes
@@ -104,3 +105,16 @@ class TestSupportReport:
             if name != "intercept":
                 column = int(name[name.index("[") + 1 : -1])
                 assert probability == model.inclusion_["abc".index(label), column]
+
+
+@pytest.mark.parametrize("kind", ["classes", "counts"])
+def test_where_zero_is_on_the_scale_of_an_input_does_not_matter(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 6))
+    signal = 2.0 * X[:, 1] - X[:, 4]
+    if kind == "classes":
+        model, y = SparseBayesClassifier(), (signal + rng.normal(size=120) > 0).astype(int)
+    else:
+        model, y = SparseBayesRegressor(likelihood="poisson"), rng.poisson(np.exp(0.4 * signal))
+    here, there = (clone(model).fit(X + shift, y).inclusion_ for shift in (0.0, 20.0))
+    np.testing.assert_allclose(there, here, atol=1e-6)

@@ -369,3 +369,15 @@ def test_many_rows_are_predicted_as_few_are():
     assert_allclose(std[12_345:12_350], few[1], rtol=1e-12)
     classifier = RVC(gamma=1.0).fit(X, y > 0.2)
     assert_allclose(classifier.predict_proba(Z)[-3:], classifier.predict_proba(Z[-3:]), rtol=1e-12)
+
+
+def test_a_noise_that_is_held_is_held_with_a_checkpoint_too(tmp_path):
+    """What is kept of the search whose noise collapsed is nothing to go on from."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 200))
+    y = X[:, 0] + 0.5 * rng.standard_normal(60)
+    plain = SparseBayesRegressor().fit(X, y)
+    kept = SparseBayesRegressor(checkpoint=str(tmp_path / "search.json")).fit(X, y)
+    assert plain.status_ is kept.status_ is Status.NOISE_HELD
+    assert_array_equal(kept.relevance_, plain.relevance_)
+    assert_allclose(kept.noise_variance_, plain.noise_variance_, rtol=1e-9)

@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, datasets, load, save
@@ -347,7 +346,8 @@ def test_intervals_by_fits_without_each_fold_are_those_of_the_paper(coverage):
     model = RVR(gamma=1 / 16).fit(X, Y, counts).calibrate(X, Y, counts, folds=4)
     low, high = model.predict_interval(FAR, coverage, "conformal")
     ends = []
-    for kept, out in KFold(4, shuffle=True, random_state=0).split(X):
+    for k in range(4):
+        kept, out = model._fold != k, model._fold == k
         part = RVR(gamma=1 / 16).fit(X[kept], Y[kept], counts[kept])
         mean, std = part.predict(X[out], True, "posterior")
         there, spread = part.predict(FAR, True, "posterior")
@@ -362,6 +362,31 @@ def test_intervals_by_fits_without_each_fold_are_those_of_the_paper(coverage):
     std = model.predict(FAR, True, "conformal")[1]
     ends = model.predict_interval(FAR, 0.95, "conformal")
     np.testing.assert_allclose(std, (ends[1] - ends[0]) / (2.0 * 1.959964), rtol=1e-6)
+
+
+def test_copies_of_a_row_are_left_out_together():
+    rows = np.repeat(np.arange(100), 3)
+    copied = RVR(gamma=1 / 16).fit(X[rows], Y[rows]).calibrate(X[rows], Y[rows], folds=5)
+    weighted = RVR(gamma=1 / 16).fit(X, Y, np.full(100, 3.0)).calibrate(X, Y, np.full(100, 3.0), folds=5)
+    for one, other in zip(*(m.predict_interval(FAR, 0.9, "conformal") for m in (copied, weighted)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+@pytest.mark.parametrize("folds", [1, 101, 2.5])
+def test_parts_that_cannot_be_are_refused(folds):
+    with pytest.raises(ValueError, match=r"folds=.*expected a number from 2"):
+        RVR(gamma=1 / 16).fit(X, Y).calibrate(X, Y, folds=folds)
+
+
+def test_error_bars_do_not_follow_what_is_written_into_x():
+    """Columns of X that nothing was taken off are the dictionary itself."""
+    rng = np.random.default_rng(0)
+    given = rng.standard_normal((150, 12))
+    y = given[:, 0] + given[:, 1] + 0.3 * rng.standard_normal(150)
+    expected = SparseBayesRegressor(fit_intercept=False).fit(given.copy(), y).std_scale_
+    model = SparseBayesRegressor(fit_intercept=False).fit(given, y)
+    given[:] = 0.0
+    assert model.std_scale_ == expected
 
 
 def test_fits_without_each_fold_hold_what_they_guarantee():

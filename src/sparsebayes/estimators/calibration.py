@@ -35,6 +35,11 @@ _SETTLED = 1.0
 _FEWEST = 20
 
 
+def _own(design: Design) -> Design:
+    """The design with values of its own, where they may be those that the caller holds."""
+    return DenseDesign(design.columns(slice(None))) if isinstance(design, DenseDesign) else design
+
+
 @dataclass
 class LeftOutRows:
     """What is needed to search again on parts of the rows, without the values of all functions.
@@ -112,8 +117,8 @@ class LeftOutRows:
         groups = [[k] for k in range(n_targets) if k not in together]
         groups = [together, *groups] if together else groups
         return cls(
-            # Copies: the caller may write into X, on whose rows functions are centred too.
-            np.array(X) if dictionary.functions is not None else dictionary.design,
+            # Copies: the caller may write into X, on whose rows functions are centred too, or which is the design.
+            np.array(X) if dictionary.functions is not None else _own(dictionary.design),
             copy.deepcopy(dictionary.functions),
             dictionary.bias,
             dictionary.eligible,

@@ -238,7 +238,7 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
         )
         if isinstance(active, SharedFunctions):
             posterior = _tempered(posterior, active, columns, where)
-        elif result.status is Status.INDICATORS:
+        elif isinstance(active, LaplaceActive) and result.by_regression:
             posterior = replace(posterior, temper=active.best_share(covariance, TEMPERS))
         alpha = np.full((n_outputs, len(kept.place)), np.inf)
         alpha[posterior.outputs, posterior.functions] = active.alpha[order]

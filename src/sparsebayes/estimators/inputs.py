@@ -286,6 +286,8 @@ class Inputs(Described, Explained, Portable, ABC):
 
     def _values(self, X: Any) -> Array:
         """Values of the kept functions on new rows, on the host."""
+        if is_dask(X):
+            raise ValueError("X is a Dask collection: this needs its rows here; use X.compute(), or predict(X)")
         if is_elsewhere(X):
             check_is_fitted(self)
             return self._evaluate(self._check_new(X), self._linear())

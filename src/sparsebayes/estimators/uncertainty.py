@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Integral
 from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import LinearOperator
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.model_selection import KFold, cross_validate
+from sklearn.model_selection import PredefinedSplit, cross_validate
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -39,6 +41,8 @@ UNCERTAINTIES = ("calibrated", "posterior", "augmented", "conformal")
 _COVERAGE = 0.95
 # Test points whose functions are put on the training rows at once.
 _BLOCK = 1000
+# Decimals to which the functions of copies of a row agree.
+_DECIMALS = 9
 
 
 def localised_kernel(basis: Basis | None) -> Kernel | None:
@@ -245,7 +249,8 @@ class ErrorBars(Inputs):
         sample_weight : array-like of shape (n_samples,), optional
             A weight of k is exactly k copies of the row.
         folds : int, optional
-            Fit again as often, each time without one of so many parts of the rows, chosen at random.  The fits are kept
+            Fit again as often, each time without one of so many parts of the rows, chosen at random, copies of a row
+            together.  The fits are kept
             with the model; a new observation is predicted by all of them, and its interval need not be centred on the
             prediction.
         """
@@ -259,11 +264,13 @@ class ErrorBars(Inputs):
             return self
         if get_tags(self).input_tags.pairwise:
             raise ValueError("folds: rows of a precomputed kernel cannot be left out; calibrate on rows not seen")
+        if isinstance(X, LinearOperator):
+            raise ValueError("folds: rows of a LinearOperator cannot be left out; calibrate on rows not seen")
         found = cross_validate(
             clone(self),
             X,
             y,
-            cv=KFold(folds, shuffle=True, random_state=0),
+            cv=_apart(values, targets, folds),
             params=None if sample_weight is None else {"sample_weight": counts},
             return_estimator=True,
             return_indices=True,
@@ -355,3 +362,13 @@ class ErrorBars(Inputs):
                 prior = max(float(rows.variance[k]), posterior.noise_variance)
                 further[k][part] = added_variance(posterior, values[part], training, added, rows.weights[:, k], prior)
         return further
+
+
+def _apart(values: Array, targets: Array, folds: int) -> PredefinedSplit:
+    """Parts of the rows, dealt at random, those with the same values of all functions and the same targets together."""
+    told_by = np.column_stack([targets, np.round(values, _DECIMALS)])
+    rank = np.unique(told_by, axis=0, return_inverse=True)[1].reshape(-1)
+    different = int(np.max(rank)) + 1
+    if not isinstance(folds, Integral) or not 2 <= folds <= different:
+        raise ValueError(f"folds={folds!r}: expected a number from 2 to that of the different rows, {different}")
+    return PredefinedSplit(np.random.default_rng(0).permutation(different)[rank] % folds)

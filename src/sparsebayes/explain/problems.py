@@ -131,7 +131,7 @@ def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None) -> Candidat
             kept = np.array([place[int(row)] for row in est.relevance_ if int(row) in place], dtype=np.intp)
         else:
             kept = est.relevance_[est.relevance_ < len(functions)]
-    values = evaluate_kept(est._functions, X, est._linear())
+    values = evaluate_kept(est._functions, X, est._linear(), vars(est).get("X_offset_"))
     return Candidates(design, tuple(names), kept, values, weights, rows, bool(est.fit_intercept))
 
 

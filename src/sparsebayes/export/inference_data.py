@@ -44,7 +44,8 @@ def to_inference_data(
         Groups ``posterior`` (``weight``, with the dimension ``function``, and ``output`` where there are several; zero
         for a function that an output does without; and the output ``f`` without noise), ``posterior_predictive`` and
         ``log_likelihood`` (``y``), ``observed_data``.  The noise and the precisions are those of the largest evidence
-        and are not drawn.
+        and are not drawn.  Weights are drawn from the whole posterior, also of separable classes, where
+        ``predict_proba`` integrates over a part of its covariance.
 
     Examples
     --------

@@ -179,7 +179,8 @@ class _Search:
         def at(model: ClassModel, factor: float) -> ClassModel:
             return model.at(np.clip(factor * model.alpha, *RANGE))
 
-        self._take(best_scale(begun, at, lambda model: model.objective, self.stop) if begun.size else begun)
+        found = best_scale(begun, at, lambda model: model.objective, self.stop) if begun.size else begun
+        self._take(found, last=True)
 
     def _settle(self, begun: ClassModel) -> None:
         """Take the functions to begin with, all of their precisions settled."""
@@ -199,10 +200,10 @@ class _Search:
             if refused is not None:
                 return refused
 
-    def _take(self, model: ClassModel) -> None:
+    def _take(self, model: ClassModel, *, last: bool = False) -> None:
         """Take another model where it is better."""
         if model.objective > self.model.objective:
-            self._note(self.model, model)
+            self._note(self.model, model, last=last)
 
     def _refused(self) -> list[int] | None:
         """Functions that promise to gain and do not, each tried on the model as it is; None where one does, and is in.
@@ -233,11 +234,11 @@ class _Search:
         self._note(model, best if together is None or together.objective < best.objective else together)
         return None
 
-    def _note(self, before: ClassModel, after: ClassModel) -> None:
+    def _note(self, before: ClassModel, after: ClassModel, *, last: bool = False) -> None:
         """Take a move, at its very mode."""
         self.model = after = after.at(after.alpha, _CLOSELY)
         pairs = after.rows.pairs
-        self.notes.note(before.indices, after.indices, after.evidence, after.objective, after, pairs)
+        self.notes.note(before.indices, after.indices, after.evidence, after.objective, after, pairs, last=last)
 
 
 def _largest(rows: ClassRows) -> int:

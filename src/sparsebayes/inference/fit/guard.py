@@ -64,7 +64,8 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
     if judge.conservative is None:
         return result
     after = 1 + max((record.start for record in result.history), default=-1)
-    settings = replace(settings, grow=None, noise_variance=1.0 / judge.conservative.beta)
+    # What was kept of the first search is of another noise: to go on from it would bring that noise back.
+    settings = replace(settings, grow=None, keeper=None, noise_variance=1.0 / judge.conservative.beta)
     held = run(active.problem, _numbered_on(solver, after), settings, rng)
     status = Status.NOISE_HELD if held.status.converged else held.status
     certificate = held.certificate.holding(held.active, solver.hyperpriors)

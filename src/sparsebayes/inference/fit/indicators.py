@@ -76,6 +76,7 @@ class Notes:
         self.solver, self.settings, self.stop = solver, settings, stop
         self.history: list[Record] = []
         self.n_iter = 0
+        self.limited = False  # whether moves ran out within the regression
 
     def note(
         self,
@@ -85,8 +86,13 @@ class Notes:
         objective: float,
         model: Any,
         numbered: Callable[[Sequence[int]], list[int]] = list,
+        *,
+        last: bool = False,
     ) -> None:
-        """A move from one set of functions to another, and the model that it led to; records number weights."""
+        """A move from one set of functions to another, and the model that it led to; records number weights.
+
+        With the last one a search is complete, however many moves it took, unless they ran out within the regression.
+        """
         added, removed = sorted(set(new) - set(old)), sorted(set(old) - set(new))
         record = Record(
             start=0,
@@ -107,7 +113,7 @@ class Notes:
         asked = self.solver.callback is not None and self.solver.callback(record, model)
         if asked or self.stop():
             raise Stopped(Status.INTERRUPTED)
-        if self.n_iter >= self.settings.max_iter:
+        if self.n_iter >= self.settings.max_iter and (self.limited or not last):
             raise Stopped(Status.MAX_ITER)
 
     def interrupted(self, before: GaussianModel, after: GaussianModel) -> None:
@@ -152,7 +158,8 @@ def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[
     few = problem.n_functions <= FEW_FUNCTIONS
     small = problem if few else problem.reduced(lambda done: None, noise_given=False) or problem
     data = Gram(small)
-    limit = min(limit, max(_FEWEST, int(data.n) // ROWS_EACH), notes.settings.max_iter)
+    most = notes.settings.max_iter
+    limit = min(limit, max(_FEWEST, int(data.n) // ROWS_EACH), most)
 
     def ascend(begun: GaussianModel) -> GaussianModel:
         return climb(begun, _ROUGHLY, limit=limit, accepted=notes.interrupted)
@@ -164,6 +171,7 @@ def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[
         found = released if released.objective > nothing.objective else nothing
     if found.beta * _LEAST_NOISE * data.mean_square > 1.0:
         found = ascend(found.at_noise(1.0 / (_LEAST_NOISE * data.mean_square), learn_noise=False))
+    notes.limited = found.size >= limit == most
     found = found.settled(_CLOSELY)  # at its maximum, which the way to it does not change
     functions, alpha = np.array(small.whole(found.indices)[1], dtype=np.intp), found.alpha
     bias = problem.bias
@@ -219,13 +227,13 @@ def run_indicators(problem: LaplaceProblem, regression: GaussianProblem, solver:
                 active = LaplaceActive.from_model(problem, functions.tolist(), alpha / LARGER)
                 active = best_scale(active, _rescaled, LaplaceActive.objective, stop)
                 active = _rescaled(active, 1.0)  # its mode to the last digits
-                notes.note((), active.indices, active.evidence(), active.objective(), active)
+                notes.note((), active.indices, active.evidence(), active.objective(), active, last=True)
         except Stopped as stopped:
             status = stopped.status
         certificate = _certified(active, settings.tol)
         if status.converged and not active.size:
             status = Status.EMPTY
-        return Result(active, status, certificate, notes.history, notes.n_iter)
+        return Result(active, status, certificate, notes.history, notes.n_iter, by_regression=active.size > 0)
 
 
 def _certified(active: LaplaceActive, tol: float) -> Certificate:

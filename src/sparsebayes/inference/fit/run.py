@@ -56,7 +56,8 @@ LITTLE_MORE = 1.25
 class Result:
     """The winning start, its posterior recomputed on the data, and the proof of its convergence.
 
-    ``active`` is an ``Active``, or the ``SharedFunctions`` of several classes.
+    ``active`` is an ``Active``, or the ``SharedFunctions`` of several classes.  ``by_regression`` says whether a
+    regression on the indicators of two classes chose its functions.
     """
 
     active: Any
@@ -64,6 +65,7 @@ class Result:
     certificate: Certificate
     history: list[Record]
     n_iter: int
+    by_regression: bool = False
 
     def after(self, before: Result) -> Result:
         """This result as one more start of a fit that has made others already: their records come first."""
