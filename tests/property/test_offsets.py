@@ -189,7 +189,7 @@ def test_every_storage_gives_the_same_model(tmp_path):
         assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=1e-7)
         assert_allclose(there.predict(X, return_std=True, uncertainty="posterior")[1], std, rtol=1e-7)
         if not isinstance(array, list | np.memmap):  # of rows in chunks none can be left out
-            assert_allclose(there.predict(X, return_std=True)[1], here.predict(X, return_std=True)[1], rtol=1e-6)
+            assert_allclose(there.predict(X, return_std=True)[1], here.predict(X, return_std=True)[1], rtol=1e-7)
         new = X if isinstance(array, list) else array
         assert_allclose(there.predict(new), here.predict(X), rtol=0, atol=1e-7)
 

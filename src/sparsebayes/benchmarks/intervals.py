@@ -97,9 +97,7 @@ def measure(problem: str, seed: int, case: Case, gamma: str | None = None) -> li
 
 def _exact_process(problem: str, seed: int, case: Case) -> Row:
     mean, std, _, _ = gaussian_process(case)
-    z = np.abs(case.y_test - mean) / std
-    coverage = [float(np.mean(z <= norm.ppf(0.5 + 0.5 * level))) for level in LEVELS]
-    return Row(problem, seed, "gp", coverage, negative_log_density(mean, std, case.y_test))
+    return _gaussian(problem, seed, "gp", case, mean, std)
 
 
 def _ngboost(problem: str, seed: int, case: Case) -> Row:
@@ -110,9 +108,14 @@ def _ngboost(problem: str, seed: int, case: Case) -> Row:
         raise NotApplicableError("the package ngboost is not installed") from error
     found = NGBRegressor(verbose=False, random_state=seed).fit(case.X, case.y).pred_dist(case.X_test)
     mean, std = (np.asarray(found.params[name], dtype=np.float64) for name in ("loc", "scale"))
+    return _gaussian(problem, seed, "ngboost", case, mean, std)
+
+
+def _gaussian(problem: str, seed: int, kind: str, case: Case, mean: Array, std: Array) -> Row:
+    """Of predictions that are Gaussian."""
     z = np.abs(case.y_test - mean) / std
     coverage = [float(np.mean(z <= norm.ppf(0.5 + 0.5 * level))) for level in LEVELS]
-    return Row(problem, seed, "ngboost", coverage, negative_log_density(mean, std, case.y_test))
+    return Row(problem, seed, kind, coverage, negative_log_density(mean, std, case.y_test))
 
 
 def _mapie(problem: str, seed: int, case: Case) -> Row:
@@ -148,6 +151,15 @@ RIVALS: dict[str, Callable[[str, int, Case], Row]] = {
     "ngboost": _ngboost,
     "mapie": _mapie,
 }
+
+
+def check(rivals: Iterable[str], gamma: str | None) -> None:
+    """Refuse names that nothing here has."""
+    unknown = [name for name in rivals if name not in RIVALS]
+    if unknown:
+        raise ValueError(f"no rival is called {', '.join(map(repr, unknown))}; choose among {', '.join(RIVALS)}")
+    if gamma is not None and gamma not in LEARNED:
+        raise ValueError(f"--gamma {gamma!r}: expected one of {', '.join(LEARNED)}")
 
 
 def run(

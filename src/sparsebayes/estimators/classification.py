@@ -107,21 +107,12 @@ def fit_classification(
     """
     joint = joint and n_classes > 2
     shared = joint and shared and regressable(task)
-    if shared and task.checkpoint is not None:
-        raise ValueError(
-            "checkpoint: a search for functions that several classes share takes little time, and is not kept; use "
-            "checkpoint=None, or shared_support=False"
-        )
     by = (
         "laplace"
         if joint
         else chosen_by(evidence, task, dictionary.n_functions, partial(dictionary.n_spanning, task.X))
     )
-    if by == "indicators" and task.checkpoint is not None:
-        raise ValueError(
-            "checkpoint: a regression on the indicators of the classes takes little time, and is not kept; use "
-            "checkpoint=None, or evidence='laplace'"
-        )
+    _check_checkpoint(task, shared, by)
     # The other solvers, and classes that share functions, compute on the host.
     there = is_elsewhere(task.X) and isinstance(task.solver, Sequential) and not shared
     kind = ArrayProblem if there else LaplaceProblem
@@ -146,14 +137,26 @@ def fit_classification(
     if shared:
         learned = _solve_shared(task, dictionary, make, regression(classes), evidence)
     elif by == "indicators":
-        members = [classes[:, k] for k in (range(1, 2) if n_classes == 2 else range(n_classes))]
-        posed = [regression(np.column_stack([1.0 - member, member])) for member in members]
+        members = classes[:, 1:] if n_classes == 2 else classes
+        posed = [regression(np.column_stack([1.0 - member, member])) for member in members.T]
         learned = _solve_indicators(task, dictionary, make, posed)
     else:
         learned = solve_laplace(task, dictionary, make)
     found = learned.dictionary
     fit = collect(task, found, learned.results, rule(found.eligible))
     return replace(fit, kernel=learned.kernel, parameters=learned.parameters, gain=learned.gain)
+
+
+def _check_checkpoint(task: Task, shared: bool, by: str) -> None:
+    """Refuse to keep what is not kept: a regression, from which every one of these searches begins."""
+    if task.checkpoint is None or not (shared or by == "indicators"):
+        return
+    what, way = (
+        ("a search for functions that several classes share", "shared_support=False")
+        if shared
+        else ("a regression on the indicators of the classes", "evidence='laplace'")
+    )
+    raise ValueError(f"checkpoint: {what} takes little time, and is not kept; use checkpoint=None, or {way}")
 
 
 def _solve_shared(

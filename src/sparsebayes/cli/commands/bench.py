@@ -72,6 +72,22 @@ def rows_beside_rivals(
         run.show(results, Console(highlight=False, markup=False, width=None if progress.is_terminal else 160))
 
 
+def _deliver(document: str, tables: list[Any], out: Path | None, as_json: bool, progress: Any) -> None:
+    """Write what was measured where that was asked for, and print it as one JSON object or as tables."""
+    from rich.console import Console
+
+    from sparsebayes.atomic import write_atomically
+
+    if out is not None:
+        write_atomically(out, document.encode())
+    if as_json:
+        typer.echo(document)
+        return
+    console = Console(highlight=False, markup=False, width=None if progress.is_terminal else 140)
+    for table in tables:
+        console.print(table)
+
+
 @group.command("intervals")
 def intervals(
     only: Annotated[list[str] | None, typer.Option("--only", help="Problems by name.", show_default=False)] = None,
@@ -108,17 +124,13 @@ def intervals(
 
     from rich.console import Console
 
-    from sparsebayes.atomic import check_target, write_atomically
+    from sparsebayes.atomic import check_target
     from sparsebayes.benchmarks import chances as others
     from sparsebayes.benchmarks import intervals as bars
     from sparsebayes.benchmarks import varying as noise
     from sparsebayes.benchmarks.ledger.problems import read_seeds
 
-    unknown = [name for name in rival or [] if name not in bars.RIVALS]
-    if unknown:
-        raise ValueError(f"no rival is called {', '.join(map(repr, unknown))}; choose among {', '.join(bars.RIVALS)}")
-    if gamma is not None and gamma not in bars.LEARNED:
-        raise ValueError(f"--gamma {gamma!r}: expected one of {', '.join(bars.LEARNED)}")
+    bars.check(rival or [], gamma)
     part = varying or chances
     everything = not (part or only or quick)
     problems = [] if part else bars.interval_problems(only or (), quick=quick)
@@ -135,18 +147,10 @@ def intervals(
         raise ValueError("nothing could be measured: SPARSEBAYES_DATA must name the folder of the tables")
     judged = [asdict(check) | {"met": check.met} for check in checks]
     document = bars.as_json(rows, checks=judged, classes=[asdict(row) for row in classes])
-    if out is not None:
-        write_atomically(out, document.encode())
-    if as_json:
-        typer.echo(document)
-        return
-    console = Console(highlight=False, markup=False, width=None if progress.is_terminal else 120)
-    if rows:
-        console.print(bars.table(rows))
-    if checks:
-        console.print(noise.table(checks))
-    if classes:
-        console.print(others.table(classes))
+    shown = [bars.table(rows)] if rows else []
+    shown += [noise.table(checks)] if checks else []
+    shown += [others.table(classes)] if classes else []
+    _deliver(document, shown, out, as_json, progress)
 
 
 @group.command("large")
@@ -205,7 +209,7 @@ def classes(
     """
     from rich.console import Console
 
-    from sparsebayes.atomic import check_target, write_atomically
+    from sparsebayes.atomic import check_target
     from sparsebayes.benchmarks import classes as classifiers
     from sparsebayes.benchmarks.ledger.problems import read_seeds
 
@@ -218,13 +222,7 @@ def classes(
     rows = list(classifiers.run(problems, draws, progress.print, **options))
     if not rows:
         raise ValueError("nothing could be measured: SPARSEBAYES_DATA must name the folder of the tables")
-    if out is not None:
-        write_atomically(out, classifiers.as_json(rows).encode())
-    if as_json:
-        typer.echo(classifiers.as_json(rows))
-    else:
-        shown = Console(highlight=False, markup=False, width=None if progress.is_terminal else 140)
-        shown.print(classifiers.table(rows))
+    _deliver(classifiers.as_json(rows), [classifiers.table(rows)], out, as_json, progress)
 
 
 @group.command("ledger")
