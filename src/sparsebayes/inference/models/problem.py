@@ -276,8 +276,9 @@ class GaussianProblem:
     def _different(self) -> int:
         """Number of rows that differ from each other; those with any weight, where there is too much to compare."""
         there = self.weights > 0.0
-        if self.design.shape[0] * self.n_functions > _ENTRIES:
-            return int(np.sum(there))
+        count = int(np.sum(there))
+        if len(np.unique(self.targets[there], axis=0)) == count or self.design.shape[0] * self.n_functions > _ENTRIES:
+            return count  # rows with different targets are different
         # Rows that differ anywhere have different sums of their entries by almost any factors.
         root = np.sqrt(np.where(self.sqnorms > 0.0, self.sqnorms, np.inf))
         factors = np.random.default_rng(0).standard_normal(self.n_functions) / root
