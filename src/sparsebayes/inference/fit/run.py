@@ -173,10 +173,9 @@ class _Run:
         try:
             in_batches = self._in_batches()
             if in_batches:
-                self._follow(self._plan(), 0)
+                self._follow(self._plan())
             self._make_moves(self.best)
             if in_batches:
-                self._kick_again()
                 self._single_moves()
             self._keep()
             self._restarts()
@@ -202,17 +201,8 @@ class _Run:
         state = self.best.state
         return Plan.named(self.solver.effort, state.active.problem.n_functions, learn_noise=state.learn_noise)
 
-    def _kick_again(self) -> None:
-        """Kick the best model in a working set that has taken in more functions since, as long as that gains."""
-        kicks, gained = Plan((), self._plan().kicks), np.inf
-        while self.best.state.active.problem.members is not None and gained > _WORTHWHILE:
-            before = self.best.state.objective
-            self._follow(kicks, self.completed + 1)
-            self._make_moves(self.best)
-            gained = self.best.state.objective - before
-
-    def _follow(self, plan: Plan, number: int) -> None:
-        """Climb from every place of a plan whose first start has this number, and go on from the best."""
+    def _follow(self, plan: Plan) -> None:
+        """Climb from every place of a plan, and go on from the best."""
         active, learn = self.best.state.active, self.best.state.learn_noise
         data, fixed, tol = Gram(active.problem), None if learn else active.beta, max(COARSE, self.settings.tol)
         batch = self._batch(data)
@@ -225,7 +215,7 @@ class _Run:
             policy = Begun(begun) if best is None and begun.size else policy
             return ascend(policy, data, best, tol, fixed=fixed, batch=batch, accepted=self._noting(start))
 
-        best = self._from_places(plan, number, begun, climbed)
+        best = self._from_places(plan, begun, climbed)
         if best is not begun:
             final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
             self.best = self._exact(replace(self.best, model=final))
@@ -233,15 +223,14 @@ class _Run:
     def _from_places(
         self,
         plan: Plan,
-        offset: int,
         begun: GaussianModel,
         climbed: Callable[[Policy, GaussianModel | None, _Start], GaussianModel],
     ) -> GaussianModel:
-        """The best of the models that are climbed to from the places of a plan, the first of which has this number."""
+        """The best of the models that are climbed to from the places of a plan."""
         best, acquitted, state = begun, begun.used, self.best.state
         sampled, whole = begun.problem.sample is not None, state.active.problem.members is None
         tell = self._telling("the search", *(_STAGES[2:4] if sampled else (0.0, _STAGES[-1])))
-        while (policy := plan.policy((number := self.completed + 1) - offset, self.leader - offset)) is not None:
+        while (policy := plan.policy(number := self.completed + 1, self.leader)) is not None:
             first = self.completed < 0
             trial = self.best if first else _Start(number, state)
             model = climbed(policy, None if first else best, trial)
@@ -252,7 +241,7 @@ class _Run:
                 self.leader = number if gain > _WORTHWHILE else self.leader
             self._complete(number)
             if whole:  # else more functions come, and nobody knows how many
-                tell(plan.share(number + 1 - offset, self.leader - offset))
+                tell(plan.share(number + 1, self.leader))
         return best
 
     def _from_sample(self, data: Gram, plan: Plan, tol: float, fixed: float | None, batch: int) -> GaussianModel:
