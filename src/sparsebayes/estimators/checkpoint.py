@@ -18,7 +18,7 @@ from sparsebayes.atomic import check_target, write_atomically
 from sparsebayes.inference.fit.checkpoint import Checkpoint
 
 FORMAT = "sparsebayes-checkpoint"
-VERSION = 1
+VERSION = 2
 # Seconds between two writes while the search goes on.
 _SECONDS = 10.0
 # Settings that do not decide where the search is, only how long it goes on and who looks.

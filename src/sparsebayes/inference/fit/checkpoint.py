@@ -11,9 +11,6 @@ from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.solvers.solver import Solver, State
 from sparsebayes.inference.status import Record
 
-# Counters and marks of a state.
-_CARRIED = ("since_noise", "position", "settled", "swept", "shifts")
-
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -31,7 +28,7 @@ class Checkpoint:
         The model; its mode is kept because in a working set it is found only as closely as decisions need.
     members : list of int or None
         Working set, where there is one.
-    carried, refused, stale, rng
+    remembered, rng
         What else the solver carries from step to step.
     history : list of dict
         Records so far.
@@ -48,9 +45,7 @@ class Checkpoint:
     mean: list[Any]
     learn_noise: bool
     members: list[int] | None
-    carried: dict[str, float]
-    refused: list[int]
-    stale: list[int]
+    remembered: dict[str, Any]
     rng: dict[str, Any]
     history: list[dict[str, Any]]
     leader: int = 0
@@ -94,9 +89,7 @@ def capture(state: State, start: int, n_iter: int, completed: int, history: list
         mean=active.mean.tolist(),
         learn_noise=bool(state.learn_noise),
         members=None if members is None else members.tolist(),
-        carried={name: getattr(state, name) for name in _CARRIED},
-        refused=sorted(int(i) for i in state.refused),
-        stale=sorted(int(i) for i in state.stale),
+        remembered=state.remembered(),
         rng=dict(state.rng.bit_generator.state),
         history=[asdict(record) for record in history],
         leader=leader,
@@ -114,7 +107,5 @@ def revive(saved: Checkpoint, solver: Solver, empty: Active, rng: np.random.Gene
     alpha = np.array(saved.alpha)
     active = empty.like(problem, saved.indices, alpha, beta=saved.beta, mean=np.array(saved.mean))
     state = solver.init(active, saved.learn_noise, rng)
-    for name in _CARRIED:
-        setattr(state, name, saved.carried[name])
-    state.refused, state.stale = set(saved.refused), set(saved.stale)
+    state.remember(saved.remembered)
     return state

@@ -461,17 +461,14 @@ class _Run:
         state, doubts = start.state, self.settings.doubts
         if state.widest:
             return False
-        tol, partial = self.settings.tol, state.active.problem.parent is not None
-        wider_set = widened(state.active, tol)
-        if wider_set is not None:
-            state.active = wider_set
-            state.refused.clear()
-            state.stale.clear()
-            state.swept = False
-            if state.learn_noise and doubts is not None and doubts(state.active.noisy()):
-                raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
-        state.widest = wider_set is None and state.active.approximate and partial
-        return wider_set is not None or state.widest
+        wider_set = widened(state.active, self.settings.tol)
+        if wider_set is None:
+            state.widest = state.active.approximate and state.active.problem.parent is not None
+            return state.widest
+        state.widen(wider_set)
+        if state.learn_noise and doubts is not None and doubts(state.active.noisy()):
+            raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
+        return True
 
     def _grow(self, state: State) -> None:
         """Add generated functions to the dictionary."""

@@ -257,12 +257,14 @@ class Branches:
 
 @dataclass(kw_only=True)
 class BackfittingState(State):
-    """The branches, the noise, and in classification the parameters of the bound."""
+    """The branches, the noise, and in classification the parameters of the bound; whether cycles go on."""
 
     branches: Branches
     noise: float
     xi: Array | None = None
     log_prior: float = 0.0
+    cycles: int = 0
+    settled: bool = False
 
     @property
     def objective(self) -> float:
@@ -280,7 +282,7 @@ class BackfittingState(State):
         return self.noise
 
 
-class Backfitting(Solver):
+class Backfitting(Solver[BackfittingState]):
     """Bayesian backfitting.
 
     Parameters
@@ -377,9 +379,8 @@ class Backfitting(Solver):
         self._assess(state)
         return state
 
-    def step(self, state: State, tol: float) -> Info | None:
+    def step(self, state: BackfittingState, tol: float) -> Info | None:
         """One cycle: some sweeps over the weights, then the precisions, the noise and the bound of each row."""
-        state = _own(state)
         if state.settled:
             return None
         before = state.objective
@@ -399,16 +400,15 @@ class Backfitting(Solver):
             return None
         return Info("sweep", n_moves=1)
 
-    def shown(self, state: State) -> Active:
+    def shown(self, state: BackfittingState) -> Active:
         """The model, factored."""
         return self.model(state)
 
-    def model(self, state: State) -> Active:
+    def model(self, state: BackfittingState) -> Active:
         r"""Exact posterior of the functions that are left, without those whose :math:`\theta` is not positive.
 
         The noise, whose estimate here does not know what the fit has used up, is moved to the maximum of the evidence.
         """
-        state = _own(state)
         problem, branches = state.active.problem, state.branches
         indices = branches.indices.tolist()
         beta, empty = 1.0 / state.noise, state.active
@@ -430,8 +430,8 @@ class Backfitting(Solver):
     def _sweep(self, state: BackfittingState, tol: float) -> float:
         """Partial inner updates; returns what the last one gained."""
         branches, gain = state.branches, 0.0
-        steps = self.inner if state.position >= 0 else _FIRST * self.inner
-        state.position += 1
+        steps = self.inner if state.cycles else _FIRST * self.inner
+        state.cycles += 1
         if self.updates == "conjugate":
             if branches.few and branches.exact(state.noise) is not None:
                 return 0.0
@@ -531,9 +531,3 @@ class Backfitting(Solver):
         scaled = rates * branches.alpha if self.precisions == "each" else np.mean(rates) * branches.alpha[:1]
         log = self.a * (np.log(scaled / self.a) + 1.0) if self.a > 0.0 else 0.0
         return float(np.sum(log - scaled))
-
-
-def _own(state: State) -> BackfittingState:
-    if not isinstance(state, BackfittingState):
-        raise TypeError("this state was not made by Backfitting.init")
-    return state

@@ -24,8 +24,8 @@ from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active, Noisy
 from sparsebayes.inference.objective.noise import with_best_noise
 from sparsebayes.inference.objective.scores import Hyperpriors, score
-from sparsebayes.inference.solvers.sequential import Sequential
-from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
+from sparsebayes.inference.solvers.sequential import Sequential, SequentialState
+from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver
 
 # Sweeps go on while they gain this fraction of the tolerance: their steps are many and small.
 _PATIENCE = 0.1
@@ -41,14 +41,14 @@ _QUIETER = (1.0, 0.1, 0.01)
 
 
 @dataclass
-class SweepState(State):
+class SweepState(SequentialState):
     """Also carries whether the sweeps go on, and by how much they are lengthened."""
 
     sweeping: bool = True
     stride: float = 1.0
 
 
-class FixedPoint(Solver):
+class FixedPoint(Solver[SweepState]):
     """A solver that re-estimates all hyperparameters together, beginning with the whole dictionary."""
 
     a: float
@@ -96,23 +96,21 @@ class FixedPoint(Solver):
         make = DualActive if active.exact else DualLaplace
         return make(problem, every.tolist(), alpha, active.beta).narrowed()
 
-    def step(self, state: State, tol: float) -> Info | None:
+    def step(self, state: SweepState, tol: float) -> Info | None:
         """One sweep, or one single move once sweeps bring no more; None when no move gains more than ``tol``."""
-        if isinstance(state, SweepState) and state.sweeping:
+        if state.sweeping:
             info = self._sweep(state, tol)
             if info is not None:
                 return info
         return self._finish(state, tol)
 
-    def escape(self, state: State, tol: float) -> Info | None:
+    def escape(self, state: SweepState, tol: float) -> Info | None:
         """Begin again from the whole dictionary with wider priors, where sweeps have emptied the model for nothing.
 
         Functions that hardly vary over the data have to have large weights, which the first precisions rule out.
         """
         empty, problem = state.active, state.active.problem
-        if empty.size or not empty.exact or not isinstance(state, SweepState):
-            return None
-        if problem.mean_square == 0.0:
+        if empty.size or not empty.exact or problem.mean_square == 0.0:
             return None
         first = self.whole(empty)
         best, height = None, self.objective(empty, state.learn_noise) + tol
@@ -187,14 +185,14 @@ class FixedPoint(Solver):
 
     # -- single moves --------------------------------------------------------------------------------------
 
-    def _finish(self, state: State, tol: float) -> Info | None:
+    def _finish(self, state: SweepState, tol: float) -> Info | None:
         """One single move; None when none gains more than ``tol``."""
         ready = state.active.for_single_moves()
         if ready is not state.active:
             state.active, state.evidence = ready, ready.evidence()
         return Sequential().step(state, tol) if self.hyperpriors.flat else self._move(state, tol)
 
-    def _move(self, state: State, tol: float) -> Info | None:
+    def _move(self, state: SweepState, tol: float) -> Info | None:
         """The move with the largest gain of the objective, if it does gain."""
         active = state.active
         scores = score(active, hyperpriors=self.hyperpriors)
@@ -211,7 +209,7 @@ class FixedPoint(Solver):
             return Info(REFUSED, chosen)
         return _done(state, trial, Info(active.move_to(chosen, alpha), chosen, 1))
 
-    def _settle_noise(self, state: State, tol: float) -> Info | None:
+    def _settle_noise(self, state: SweepState, tol: float) -> Info | None:
         """Move the noise to its best level, if that gains more than ``tol``."""
         if not state.learn_noise:
             return None
@@ -219,12 +217,12 @@ class FixedPoint(Solver):
         trial = with_best_noise(active.noisy(), priors.c, priors.noise_rate(active))
         return _done(state, trial, Info("noise")) if self._gain(state, trial) > tol else None
 
-    def _gain(self, state: State, trial: Active) -> float:
+    def _gain(self, state: SweepState, trial: Active) -> float:
         """What a model has more than the present one."""
         return self.objective(trial, state.learn_noise) - self.objective(state.active, state.learn_noise)
 
 
-def _done(state: State, active: Active, info: Info) -> Info:
+def _done(state: SweepState, active: Active, info: Info) -> Info:
     state.active, state.evidence = active, active.evidence()
     state.refused.clear()
     return info

@@ -11,8 +11,9 @@ are in ``starts.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,8 @@ _TIE = 1e-10
 # what a prediction may be wrong by, so that re-estimation goes on until this fraction of the tolerance.
 _TRIALS = 64
 _CAUTION = 0.1
+# Counters and marks of a state that are remembered.
+_MARKS = ("since_noise", "position", "settled", "swept", "shifts")
 # What moving all functions at once has to bring for another such move to be tried, in nats.
 _WORTHWHILE = 0.3
 
@@ -50,7 +53,51 @@ _ALIKE = 0.3
 _ROUGHLY = 0.1
 
 
-class Sequential(Solver):
+@dataclass
+class SequentialState(State):
+    """Also carries what single moves have to know of the moves before.
+
+    Attributes
+    ----------
+    since_noise : int
+        Moves since the noise was last updated.
+    position : int
+        Function of the last move, where moves are made in the order of the functions.
+    stale : set of int
+        Functions that were refused by an earlier model.
+    settled, swept : bool
+        Whether all precisions were re-estimated together since the last single move, roughly and closely.
+    shifts : bool
+        Whether moving all functions at once is still worth trying.
+    """
+
+    since_noise: int = 0
+    position: int = -1
+    stale: set[int] = field(default_factory=set)
+    settled: bool = False
+    swept: bool = False
+    shifts: bool = True
+
+    def widen(self, active: Active) -> None:
+        """Go on in a larger working set."""
+        super().widen(active)
+        self.stale.clear()
+        self.swept = False
+
+    def remembered(self) -> dict[str, Any]:
+        """Everything but the model."""
+        marks = {name: getattr(self, name) for name in _MARKS}
+        return super().remembered() | marks | {"stale": sorted(map(int, self.stale))}
+
+    def remember(self, remembered: dict[str, Any]) -> None:
+        """Take all of it up again."""
+        super().remember(remembered)
+        self.stale = set(remembered["stale"])
+        for name in _MARKS:
+            setattr(self, name, remembered[name])
+
+
+class Sequential(Solver[SequentialState]):
     """Sequential evidence maximisation.
 
     Parameters
@@ -163,17 +210,17 @@ class Sequential(Solver):
             raise ValueError(f"candidates={self.candidates!r}: expected a callable or None")
         self.check_stopping()
 
-    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
+    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SequentialState:
         """Begin from these functions, usually none."""
-        return State(active, learn_noise, active.evidence(), rng)
+        return SequentialState(active, learn_noise, active.evidence(), rng)
 
-    def step(self, state: State, tol: float) -> Info | None:
+    def step(self, state: SequentialState, tol: float) -> Info | None:
         """Make one move; None when no move gains more than ``tol``."""
         if self.climbs(state.active):
             return self._shift(state)
         return self._predicted_step(state, tol) if state.active.approximate else self._exact_step(state, tol)
 
-    def _exact_step(self, state: State, tol: float) -> Info | None:
+    def _exact_step(self, state: SequentialState, tol: float) -> Info | None:
         """The best single move (T&F steps 4-9), whose gain is known beforehand."""
         active = state.active
         if state.learn_noise and state.since_noise >= self.noise_every:
@@ -195,7 +242,7 @@ class Sequential(Solver):
                 return swapped
         return self._move(state, scores, choice, tol)
 
-    def _predicted_step(self, state: State, tol: float) -> Info | None:
+    def _predicted_step(self, state: SequentialState, tol: float) -> Info | None:
         """A move where gains are only predicted, and scoring the dictionary costs more than settling the model."""
         partial, swept = state.active.problem.parent is not None, None
         if not state.settled:
@@ -213,7 +260,7 @@ class Sequential(Solver):
             return self._several(state, scores, choice, tol)
         return self._sweep_alone(state, scores, tol) or self._move(state, scores, choice, tol)
 
-    def _predicted_end(self, state: State, scores: Scores, tol: float) -> Info | None:
+    def _predicted_end(self, state: SequentialState, scores: Scores, tol: float) -> Info | None:
         """Where no single move is predicted to gain: all precisions together, once, and then the end."""
         swept = None
         if not state.swept:
@@ -222,23 +269,23 @@ class Sequential(Solver):
             swept = self._sweep(state, _CAUTION * tol if whole else tol, settled=True)
         return self._finish(state, scores, tol) if swept is None else swept
 
-    def _choice(self, state: State, scores: Scores, tol: float) -> int | None:
+    def _choice(self, state: SequentialState, scores: Scores, tol: float) -> int | None:
         """The function of the next move; None where none gains ``tol``."""
         first = None if state.refused else self._first(state, scores)
         return self._select(state, scores, tol) if first is None else first
 
-    def _sweep_alone(self, state: State, scores: Scores, tol: float) -> Info | None:
+    def _sweep_alone(self, state: SequentialState, scores: Scores, tol: float) -> Info | None:
         """All precisions together, where no addition or deletion pays and that changes anything."""
         if not self.sweeps or np.any(scores.structural & (scores.gain > tol)):
             return None
         return self._sweep(state, tol)
 
-    def _sweep(self, state: State, tol: float, *, settled: bool = False) -> Info | None:
+    def _sweep(self, state: SequentialState, tol: float, *, settled: bool = False) -> Info | None:
         """All precisions together; None where that changes nothing."""
         state.active, changed = state.active.swept(tol)
         return self._done(state, "sweep", n_moves=changed, settled=settled) if changed else None
 
-    def escape(self, state: State, tol: float) -> Info | None:
+    def escape(self, state: SequentialState, tol: float) -> Info | None:
         """Add a function that the others hide, where there is one."""
         found = uncover(state.active, tol, learn_noise=state.learn_noise)
         if found is None:
@@ -248,7 +295,7 @@ class Sequential(Solver):
 
     # -- several additions at once -------------------------------------------------------------------------
 
-    def _several(self, state: State, scores: Scores, choice: int, tol: float) -> Info:
+    def _several(self, state: SequentialState, scores: Scores, choice: int, tol: float) -> Info:
         """Add functions that are predicted to gain; where they do not, functions that gain in a trial."""
         together = [] if state.refused else companions(state, scores, choice, tol)
         grown = _joined(state.active, together, scores.best[together], tol)
@@ -267,7 +314,7 @@ class Sequential(Solver):
         state.active = grown
         return self._done(state, "add", choice, len(together))
 
-    def _tried(self, state: State, scores: Scores, tol: float) -> tuple[list[int], Array]:
+    def _tried(self, state: SequentialState, scores: Scores, tol: float) -> tuple[list[int], Array]:
         """Functions each of which really gains, and the precisions with which; those that do not are refused."""
         gain = np.where(scores.in_model, 0.0, scores.gain)
         gain[list(state.refused)] = 0.0
@@ -285,7 +332,7 @@ class Sequential(Solver):
                 break
         return together, np.array(alpha)
 
-    def _shift(self, state: State) -> Info | None:
+    def _shift(self, state: SequentialState) -> Info | None:
         """Move all functions at once, as long as that is worth its while; None where it is not."""
         moved = shift(state.active, _WORTHWHILE, learn_noise=state.learn_noise) if state.shifts else None
         if moved is None:
@@ -296,7 +343,7 @@ class Sequential(Solver):
 
     # -- which move ----------------------------------------------------------------------------------------
 
-    def _first(self, state: State, scores: Scores) -> int | None:
+    def _first(self, state: SequentialState, scores: Scores) -> int | None:
         """First function of an empty model (T&F step 2, section 4.1; its best precision is eq. 26); None afterwards."""
         if state.active.size or not np.any(scores.gain > 0.0):
             return None
@@ -305,7 +352,7 @@ class Sequential(Solver):
             return bias
         return int(np.argmax(scores.gain >= np.max(scores.gain) * (1.0 - _TIE)))
 
-    def _select(self, state: State, scores: Scores, tol: float) -> int | None:
+    def _select(self, state: SequentialState, scores: Scores, tol: float) -> int | None:
         gains = scores.gain > tol
         gains[list(state.refused)] = False
         fresh = gains.copy()
@@ -328,7 +375,7 @@ class Sequential(Solver):
 
     # -- making it -----------------------------------------------------------------------------------------
 
-    def _move(self, state: State, scores: Scores, i: int, at_least: float = 0.0) -> Info:
+    def _move(self, state: SequentialState, scores: Scores, i: int, at_least: float = 0.0) -> Info:
         """One addition, deletion or re-estimation (T&F steps 6-8)."""
         active, alpha = state.active, float(scores.best[i])
         after = active.changed(i, alpha, at_least)
@@ -338,7 +385,7 @@ class Sequential(Solver):
         state.active = after
         return self._done(state, active.move_to(i, alpha), i, 1)
 
-    def _finish(self, state: State, scores: Scores, tol: float) -> Info | None:
+    def _finish(self, state: SequentialState, scores: Scores, tol: float) -> Info | None:
         """No move gains ``tol``: drop what has no relevance left, settle the noise, or declare convergence."""
         idle = scores.in_model & scores.structural & (scores.gain >= 0.0)
         idle[list(state.refused)] = False
@@ -359,7 +406,7 @@ class Sequential(Solver):
         kind, function, state.active = made
         return self._done(state, kind, function, 1)
 
-    def _swap(self, state: State, tol: float) -> Info | None:
+    def _swap(self, state: SequentialState, tol: float) -> Info | None:
         """Where no single move gains: several functions at once (see ``moves.py``)."""
         kinds = [best_exchanges, best_merges] if self.split_merge or self.exchange != "never" else []
         kinds += [best_splits] if self.split_merge else []
@@ -369,7 +416,7 @@ class Sequential(Solver):
                 return swapped
         return None
 
-    def _exchange(self, state: State, propose: Proposals, at_least: float) -> Info | None:
+    def _exchange(self, state: SequentialState, propose: Proposals, at_least: float) -> Info | None:
         """The first proposal of this kind that really raises the evidence."""
         for swap in propose(state.active, at_least):
             after = perform(state.active, swap)
@@ -378,7 +425,9 @@ class Sequential(Solver):
                 return self._done(state, swap.kind, swap.into[0], 1)
         return None
 
-    def _done(self, state: State, kind: str, function: int = -1, n_moves: int = 0, *, settled: bool = False) -> Info:
+    def _done(
+        self, state: SequentialState, kind: str, function: int = -1, n_moves: int = 0, *, settled: bool = False
+    ) -> Info:
         state.evidence = state.active.evidence()
         state.since_noise += n_moves
         state.stale |= state.refused
@@ -394,7 +443,7 @@ def _joined(active: Active, functions: list[int], alpha: Array, tol: float) -> A
     return active.joined(functions, alpha, tol * len(functions)) if functions else None
 
 
-def companions(state: State, scores: Scores, i: int, tol: float) -> list[int]:
+def companions(state: SequentialState, scores: Scores, i: int, tol: float) -> list[int]:
     """Functions to add together with i: those that gain a fair part of what it does, and hardly overlap."""
     problem = state.active.problem
     gain = np.where(scores.in_model, 0.0, scores.gain)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -67,25 +67,30 @@ class Info:
 
 @dataclass
 class State:
-    """What is carried from step to step.
+    """What every solver carries from step to step; a solver that carries more has a state of its own.
 
-    A function is ``refused`` when its move was tried on the present model and did not raise the objective, ``stale``
-    when that was on an earlier one.  The working set is the ``widest`` where no function outside it gains.  All
-    functions may be moved at once as long as the search still ``shifts``.
+    Attributes
+    ----------
+    active : Active
+        The model.
+    learn_noise : bool
+        Whether its noise is learned.
+    evidence : float
+        What the solver takes for its log evidence.
+    rng : Generator
+        Randomness, where the solver uses any.
+    refused : set of int
+        Functions whose moves were tried on this model and did not raise the objective.
+    widest : bool
+        Whether no function outside the working set gains.
     """
 
     active: Active
     learn_noise: bool
     evidence: float
     rng: np.random.Generator
-    since_noise: int = 0
-    position: int = -1
     refused: set[int] = field(default_factory=set)
-    stale: set[int] = field(default_factory=set)
-    settled: bool = False
-    swept: bool = False
     widest: bool = False
-    shifts: bool = True
 
     @property
     def objective(self) -> float:
@@ -102,14 +107,30 @@ class State:
         """Noise variance; 1 where the likelihood has none."""
         return 1.0 / self.active.beta
 
+    def widen(self, active: Active) -> None:
+        """Go on with the same model in a larger working set, where everything may be tried again."""
+        self.active = active
+        self.refused.clear()
+
+    def remembered(self) -> dict[str, Any]:
+        """What a search that goes on later must know beside the model, as plain data."""
+        return {"refused": sorted(map(int, self.refused))}
+
+    def remember(self, remembered: dict[str, Any]) -> None:
+        """Take up what :meth:`remembered` gave."""
+        self.refused = set(remembered["refused"])
+
+
+S = TypeVar("S", bound=State)
+
 
 def is_number(value: object, kind: type = Real) -> bool:
     """Whether this is a number of the kind, and not a truth value."""
     return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
-class Solver(BaseEstimator, ABC):
-    """One way to maximise the objective; its parameters are those of its constructor, as in scikit-learn.
+class Solver(BaseEstimator, ABC, Generic[S]):
+    """One way to maximise the objective, with states of its own type S; its parameters are as in scikit-learn.
 
     ``tol``, ``max_iter`` and ``random_state`` win over the estimator's where they are given; ``callback(record,
     active)`` is called after every move and ends the fit by returning True.
@@ -187,21 +208,21 @@ class Solver(BaseEstimator, ABC):
             raise ValueError(f"callback={self.callback!r}: expected a callable or None")
 
     @abstractmethod
-    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> State:
+    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> S:
         """Begin from this model, usually an empty one."""
 
-    def shown(self, state: State) -> Active:
+    def shown(self, state: S) -> Active:
         """The model that a callback is shown."""
         return state.active
 
-    def model(self, state: State) -> Active:
+    def model(self, state: S) -> Active:
         """The model that the search has reached, computed from nothing but the data."""
         return state.active.recompute()
 
     @abstractmethod
-    def step(self, state: State, tol: float) -> Info | None:
+    def step(self, state: S, tol: float) -> Info | None:
         """Make one move; None when no move gains more than ``tol``."""
 
-    def escape(self, state: State, tol: float) -> Info | None:
+    def escape(self, state: S, tol: float) -> Info | None:
         """Make a move of another kind where no single one gains; None where there is none."""
         return None

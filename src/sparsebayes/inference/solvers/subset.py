@@ -161,7 +161,7 @@ class SubsetState(State):
         return max(mean, problem.noise_floor)
 
 
-class SubsetSelection(Solver):
+class SubsetSelection(Solver[SubsetState]):
     r"""Greedy selection by the largest residual, with removal (regression only).
 
     Parameters
@@ -237,9 +237,8 @@ class SubsetSelection(Solver):
         subset = Subset(active.problem, self.ridge)
         return SubsetState(active=active, learn_noise=learn_noise, evidence=active.evidence(), rng=rng, subset=subset)
 
-    def step(self, state: State, tol: float) -> Info | None:
+    def step(self, state: SubsetState, tol: float) -> Info | None:
         """Steps 2-8 of the algorithm: add one function, then remove one if that costs next to nothing."""
-        state = _own(state)
         subset = state.subset
         limit = subset.problem.n_effective / 10.0 if self.removals is None else self.removals
         if state.removed > limit:
@@ -261,13 +260,12 @@ class SubsetSelection(Solver):
         state.evidence = self._evidence(state)
         return Info("add" if moves == 1 else "exchange", chosen, moves)
 
-    def shown(self, state: State) -> Active:
+    def shown(self, state: SubsetState) -> Active:
         """The model, factored."""
         return self.model(state)
 
-    def model(self, state: State) -> Active:
+    def model(self, state: SubsetState) -> Active:
         """Exact posterior of the subset, every precision λ/σ²."""
-        state = _own(state)
         beta = 1.0 / state.noise_variance
         alpha = np.full(state.subset.size, self.ridge * beta)
         return ActiveSet.from_model(state.subset.problem, state.subset.indices, alpha, beta)
@@ -315,9 +313,3 @@ class SubsetSelection(Solver):
         n = problem.n_targets * problem.n_effective
         fit = gaussian_log_likelihood(subset.misfit, 1.0 / state.noise_variance, n)
         return fit - 0.5 * problem.n_targets * (subset.log_det - subset.size * float(np.log(self.ridge)))
-
-
-def _own(state: State) -> SubsetState:
-    if not isinstance(state, SubsetState):
-        raise TypeError("this state was not made by SubsetSelection.init")
-    return state
