@@ -78,10 +78,12 @@ def run_robust(
     solver, settings, rng
         As in :func:`~sparsebayes.inference.fit.run.run`.
     """
-    loop, target = _Loop(problem, solver, settings, rng), problem.targets[:, 0]
-    mixture = max(
-        (loop.search(OutlierMixture.begin(target, rows)) for rows in _good_rows(problem)), key=lambda found: found.bound
-    )
+    loop, target = _Loop(problem, solver, replace(settings, keeper=None), rng), problem.targets[:, 0]
+    first, *others = (OutlierMixture.begin(target, rows) for rows in _good_rows(problem))
+    # A checkpoint is that of the first search, which takes longest.  All others solve other problems: the model of one
+    # of them would be taken for where the next one was.
+    starts = [loop.search(first, settings), *(loop.search(noise, loop.settings) for noise in others)]
+    mixture = max(starts, key=lambda found: found.bound)
     if kind is OutlierMixture:
         return mixture
     return loop.settle(kind.begin(target, mixture.noise.weights > _DATA), mixture.result)
@@ -96,11 +98,14 @@ class _Loop:
     settings: Settings
     rng: np.random.Generator
 
-    def search(self, noise: RobustNoise) -> RobustResult:
-        """Choose functions from nothing, and again whenever the rows have been weighed for those chosen."""
-        found = self.settle(noise, self._chosen(noise))
+    def search(self, noise: RobustNoise, settings: Settings) -> RobustResult:
+        """Choose functions from nothing, and again whenever the rows have been weighed for those chosen.
+
+        ``settings`` are those of the first choice.
+        """
+        found = self.settle(noise, self._chosen(noise, settings))
         for _ in range(_SEARCHES):
-            chosen = self._chosen(found.noise)
+            chosen = self._chosen(found.noise, self.settings)
             if set(chosen.active.indices) == set(found.result.active.indices):
                 break
             found = self.settle(found.noise, chosen)
@@ -123,11 +128,13 @@ class _Loop:
             status = Status.NOISE_HELD if result.status.converged else result.status
             certificate = result.certificate.holding(result.active, self.solver.hyperpriors)
             result = replace(result, status=status, certificate=certificate)
+        if near.status is Status.INTERRUPTED:  # what was broken off stays so, though nothing was left to do here
+            result = replace(result, status=near.status)
         return RobustResult(result, noise, result.active.objective() + noise.bound(counts))
 
-    def _chosen(self, noise: RobustNoise) -> Result:
+    def _chosen(self, noise: RobustNoise, settings: Settings) -> Result:
         """The weighted problem solved from nothing."""
-        return run_guarded(self._weighted(noise), self.solver, self.settings, self.rng)
+        return run_guarded(self._weighted(noise), self.solver, settings, self.rng)
 
     def _near(self, noise: RobustNoise, warm: Warm, settings: Settings) -> Result:
         """The weighted problem solved from the model of almost the same problem."""
@@ -141,7 +148,7 @@ class _Loop:
         small = GaussianProblem(design, self.problem.targets, counts, usable, inclusion_cost=cost)
         silent = copy.copy(self.solver)
         silent.callback = None
-        settings = replace(settings, observe=None, keeper=None)
+        settings = replace(settings, observe=None)
         active, warm = near.active, Warm(list(range(len(members))), near.active.alpha, near.active.beta)
         squares = expected_squares(self.problem, near)
         for _ in range(_ROUNDS):
