@@ -48,13 +48,15 @@ class ArrayChunks(Chunks):
         Inputs.
     y : (N,) or (N, T) array
         Targets.
-    weight : (N,) array, optional
+    weight : (N,) array or number, optional
         Sample weights.
     rows : int
         Rows of a chunk.
     """
 
     def __init__(self, X: Any, y: Any, weight: Any = None, rows: int = _ROWS) -> None:
+        if weight is not None and np.ndim(weight) == 0:  # one for all rows
+            weight = np.broadcast_to(weight, len(X))
         lengths = {len(part) for part in (X, y, weight) if part is not None}
         if len(lengths) != 1:
             raise ValueError(f"X, y and weights have {sorted(lengths)} rows; expected one common number")
@@ -80,7 +82,7 @@ class ParquetChunks(Chunks):
     target : str or list of str
         Column or columns of targets.
     columns : list of str, optional
-        Columns of inputs; by default all others.
+        Columns of inputs; by default all others of the first file, which every file must have, in any order.
     weight : str, optional
         Column of sample weights.
     rows : int
@@ -104,9 +106,10 @@ class ParquetChunks(Chunks):
             from pyarrow.parquet import ParquetFile
         except ImportError:
             raise ImportError("Parquet files need pyarrow: pip install 'sparsebayes[files]'") from None
+        inputs = self.columns
         for path in self.paths:
             with ParquetFile(path) as file:
-                inputs = self._inputs(path, file.schema_arrow.names)
+                inputs = self._inputs(path, file.schema_arrow.names, inputs)
                 wanted = [*inputs, *self._targets, *([] if self.weight is None else [self.weight])]
                 for batch in file.iter_batches(batch_size=self.rows, columns=wanted):
                     yield self._chunk(path, batch, inputs)
@@ -115,12 +118,20 @@ class ParquetChunks(Chunks):
     def _targets(self) -> list[str]:
         return [self.target] if isinstance(self.target, str) else list(self.target)
 
-    def _inputs(self, path: Any, present: list[str]) -> list[str]:
+    def _inputs(self, path: Any, present: list[str], wanted: list[str] | None) -> list[str]:
+        """Columns of inputs: those wanted, which the first file decides in its order where none are named."""
         taken = {*self._targets, self.weight}
-        inputs = [name for name in present if name not in taken] if self.columns is None else list(self.columns)
+        others = [name for name in present if name not in taken]
+        inputs = others if wanted is None else list(wanted)
         missing = [name for name in (*inputs, *taken) if name is not None and name not in present]
         if missing:
             raise ValueError(f"{os.fspath(path)} has no column {missing}; it has {present}")
+        further = [name for name in others if name not in inputs] if self.columns is None else []
+        if further:
+            raise ValueError(
+                f"{os.fspath(path)} has columns {further} that the files before it have not; name those wanted by "
+                "columns="
+            )
         return inputs
 
     def _chunk(self, path: Any, batch: Any, inputs: list[str]) -> Chunk:

@@ -222,6 +222,29 @@ def test_parquet_files(tmp_path):
         list(ParquetChunks(half, target="cost"))
 
 
+def test_columns_of_parquet_files_are_told_by_their_names(tmp_path):
+    """Files whose columns stand in another order were read as if they stood in the first one's."""
+    table = pytest.importorskip("pyarrow").table
+    write = pytest.importorskip("pyarrow.parquet").write_table
+    X, y, _ = rows(200)
+    columns = {f"x{j}": X[:, j] for j in range(6)} | {"price": y}
+    first, second = ({k: v[part] for k, v in columns.items()} for part in (slice(100), slice(100, None)))
+    write(table(first), tmp_path / "a.parquet")
+    write(table(dict(reversed(second.items()))), tmp_path / "b.parquet")
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    same(SparseBayesRegressor().fit(ParquetChunks(files, target="price")), SparseBayesRegressor().fit(X, y))
+    write(table(second | {"x": second["price"]}), files[1])
+    with pytest.raises(
+        ValueError, match=r"b.parquet has columns \['x'\] that the files before it have not; .*columns="
+    ):
+        SparseBayesRegressor().fit(ParquetChunks(files, target="price"))
+
+
+def test_one_weight_for_all_rows_of_a_file(tmp_path):
+    X, y, _ = rows(200)
+    same(SparseBayesRegressor().fit(mapped(tmp_path / "X", X), y, 2.0), SparseBayesRegressor().fit(X, y, 2.0))
+
+
 @pytest.mark.parametrize("basis", [RBF(2.0), Heaviside(), Linear() + RBF(1.0)])
 def test_functions_at_every_row_need_all_rows(basis):
     X, y, _ = rows(50)

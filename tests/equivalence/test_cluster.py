@@ -108,6 +108,26 @@ def test_frames_and_parquet_folders(client, tmp_path):
     np.testing.assert_allclose(found, here.predict(X), rtol=0, atol=CLOSE * y.std())
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_columns_of_frames_are_told_by_their_names(there):
+    """As those of pandas are: frames whose columns stood in another order were predicted with the wrong ones."""
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    X, y = np.random.default_rng(0).standard_normal((2, 60, 3))
+    y = X @ [1.0, 0.0, -2.0] + 0.1 * y[:, 0]
+    table = pandas.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    frame, other = (frames.from_pandas(part, npartitions=3) for part in (table, table[table.columns[::-1]]))
+    with clusters._dask().config.set(scheduler="synchronous"):
+        rows = (frame, frames.from_pandas(pandas.Series(y), npartitions=3)) if there else (table, y)
+        model = SparseBayesRegressor().fit(*rows)
+        np.testing.assert_array_equal(model.feature_names_in_, table.columns)
+        np.testing.assert_allclose(model.predict(frame).compute(), model.predict(table))
+        for wrong in (other, table[table.columns[::-1]]):
+            with pytest.raises(ValueError, match="must be in the same order"):
+                model.predict(wrong)
+        with pytest.raises(ValueError, match="should match those that were passed during fit"):
+            model.predict(frame.rename(columns={"x0": "y0"}))
+
+
 def test_partitions_of_unknown_size(client):
     X, y = regression(4)
     keep = np.arange(len(X)) % 3 > 0

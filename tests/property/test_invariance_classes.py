@@ -96,6 +96,20 @@ def test_class_weight_is_sample_weight(estimator, seed):
     same_classes(model, other, X, X)
 
 
+@classifiers
+@pytest.mark.parametrize("classes", [2, 3])
+@given(seed=seeds)
+@fewer
+def test_balanced_classes_are_counted_by_their_weights(estimator, classes, seed):
+    """Copies and weights are the same rows to a balance of the classes too, and rows of weight zero are none."""
+    X, y = classification(estimator, seed, classes)
+    weight = np.random.default_rng(seed + 1).integers(0, 4, len(y))
+    rows, balanced = np.repeat(np.arange(len(y)), weight), clone(estimator).set_params(class_weight="balanced")
+    model, other = clone(balanced).fit(X, y, weight), clone(balanced).fit(X[rows], y[rows])
+    same_support(estimator, model, other, rows=rows)
+    same_classes(model, other, X, X)
+
+
 @given(seed=seeds)
 @few
 def test_copies_of_columns_change_nothing_in_classification(seed):

@@ -472,7 +472,7 @@ def test_a_trimmed_fit_ignores_outliers_at_the_ends():
     x = np.linspace(0.0, 1.0, 30)
     y = 2.0 * x
     x[:8], y[:8] = 5.0, -10.0
-    near = near_trimmed_fit(np.column_stack([x, np.ones(30)]), y + 1e-3 * np.sin(50.0 * x))
+    near = near_trimmed_fit(np.column_stack([x, np.ones(30)]), y + 1e-3 * np.sin(50.0 * x), np.ones(30))
     np.testing.assert_array_equal(near[:8], False)
     assert near[8:].mean() > 0.8
 

@@ -149,6 +149,27 @@ def _collections(X: Any) -> Any:
     return X
 
 
+def columns_of(X: Any, without: Any = None) -> Any:
+    """No rows, with the columns of a Dask collection, by name where they have any, all but one."""
+    X = _collections(X)
+    if hasattr(X, "chunks"):
+        return np.empty((0, X.shape[1])) if X.ndim == 2 else None
+    if not hasattr(X, "columns"):
+        return None
+    import pandas
+
+    return pandas.DataFrame(columns=[name for name in X.columns if not (isinstance(without, str) and name == without)])
+
+
+def named(rows: Array, names: Any) -> Any:
+    """Rows under these names; as they are where there are none."""
+    if names is None:
+        return rows
+    import pandas
+
+    return pandas.DataFrame(rows, columns=names)
+
+
 def _blocks(collection: Any, name: str) -> list[Any]:
     """Delayed partitions of an array or a frame."""
     if not hasattr(collection, "to_delayed"):

@@ -55,7 +55,7 @@ SETTINGS = """
     multi_class : {"softmax", "ovr"}
         With more than two classes: one joint model, or one against the rest for each (classification).
     class_weight : dict or "balanced", optional
-        Weights of the classes, as in scikit-learn (classification).
+        Weights of the classes, as in scikit-learn; balanced classes are counted by ``sample_weight`` (classification).
     tol : float
         Converged means that no single move would raise the objective by more than this, in nats (by more than .1 where
         several classes share functions: their evidence is not known to less).

@@ -14,7 +14,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sparsebayes.basis import Basis, Functions, Linear
 from sparsebayes.basis.arrays import Place, is_elsewhere
 from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
-from sparsebayes.estimators.cluster import Cluster, bind_on_cluster, column_means, is_dask, predict_blocks
+from sparsebayes.estimators.cluster import (
+    Cluster,
+    bind_on_cluster,
+    column_means,
+    columns_of,
+    is_dask,
+    named,
+    predict_blocks,
+)
 from sparsebayes.estimators.cluster_fits import dictionary_on
 from sparsebayes.estimators.devices import check_arrays, map_elsewhere, to_host
 from sparsebayes.estimators.dictionary import HALF_RANK, Dictionary, Kept, evaluate_kept
@@ -247,6 +255,9 @@ class Inputs(Described, Explained, Portable, ABC):
         check_compression(self.compression)
         cluster = Cluster.gather(X, y, numeric)
         self.n_features_in_ = cluster.n_features
+        columns = columns_of(X, without=y)
+        if columns is not None:
+            validate_data(self, columns, skip_check_array=True)
         basis = self._make_basis(cluster, np.ones(1))
         functions = bind_on_cluster(basis or Linear(), cluster, self.random_state)
         shift = column_means(cluster) if basis is None and self.fit_intercept else None
@@ -277,7 +288,10 @@ class Inputs(Described, Explained, Portable, ABC):
         """
         check_is_fitted(self)
         if is_dask(X):
-            return predict_blocks(X, lambda block: self._map(block, work), width, dtype)
+            columns, names = columns_of(X), vars(self).get("feature_names_in_")
+            if columns is not None:  # names are compared, or missed, once; partitions then go by them
+                validate_data(self, columns, reset=False, skip_check_array=True)
+            return predict_blocks(X, lambda block: self._map(named(block, names), work), width, dtype)
         linear = self._linear()
         if is_elsewhere(X):
             size = self.n_features_in_ + (0 if self._functions is None else len(self._functions))

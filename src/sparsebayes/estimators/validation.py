@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.class_weight import compute_sample_weight
 
 from sparsebayes.inference import SOLVERS, Sequential, Solver
 from sparsebayes.inference.search.starts import EFFORTS
@@ -93,6 +94,24 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Array:
         raise ValueError("sample_weight is zero on every row: at least one row must have a positive weight")
     check_magnitude("sample_weight", weights)
     return weights
+
+
+def weigh_classes(class_weight: Any, labels: NDArray[Any], weights: Array) -> Array:
+    """What the weight of each row is multiplied by for its class.
+
+    Balanced classes weigh the same in all, each row counted as often as its weight says, so that a weight of k is k
+    copies here too; scikit-learn counts the rows alone.
+    """
+    if not (isinstance(class_weight, str) and class_weight == "balanced"):
+        factors = np.asarray(compute_sample_weight(class_weight, labels), dtype=np.float64)
+    else:
+        number = np.unique(labels, return_inverse=True)[1]
+        total = np.bincount(number, weights=weights)
+        present = total > 0.0
+        factors = np.divide(total.sum() / np.sum(present), total, out=np.zeros(len(total)), where=present)[number]
+    if not np.all(np.isfinite(factors) & (factors >= 0.0)):
+        raise ValueError(f"class_weight={class_weight!r}: expected finite weights of at least 0")
+    return factors
 
 
 def _as_numbers(name: str, value: Any, expected: str) -> Array:

@@ -45,6 +45,11 @@ def check_varying(est: Any, X: Any, n_targets: int) -> None:
             f"noise_variance={est.noise_variance!r} fixes the noise, and noise='varies' learns it; use "
             "noise_variance=None, or noise='constant'"
         )
+    if est.checkpoint is not None:
+        raise ValueError(
+            f"checkpoint={est.checkpoint!r}: searches with noise='varies' are not kept; use checkpoint=None, or "
+            "noise='constant'"
+        )
     if est.shared_support and n_targets > 1:
         raise ValueError(
             "noise='varies' weighs the rows of each target by itself: use shared_support=False, or noise='constant'"

@@ -2,7 +2,8 @@ r"""The outer loop of the robust likelihoods: rows weighed, a Gaussian problem s
 
 The bound :math:`\mathcal L_q + \sum_n\ell_n` has several maxima, and least squares is a poor place to begin where
 outliers lie at the ends of the inputs: they draw the fit to themselves and look like data.  So where the dictionary is
-small the loop begins from a *trimmed* fit (least trimmed squares: Rousseeuw & Van Driessen 2006).
+small the loop begins from a *trimmed* fit, too (least trimmed squares: Rousseeuw & Van Driessen 2006); of few rows the
+better half may by chance lie on another plane, so that the higher bound decides.
 
 Functions are chosen under weights that were found for other functions, so each time that the weights have settled the
 search begins again from nothing.  Where every row is surely data or surely not, the mixture's model is then the one
@@ -43,6 +44,8 @@ _DATA = 0.5
 # A trimmed fit needs this many rows for each function.
 _ROWS_PER_FUNCTION = 4
 _SUBSETS = 500
+# Rows that agree to so many decimals, relative to the largest of them, are copies.
+_DECIMALS = 10
 # Rows within this many robust standard deviations of the trimmed fit begin as data; the factor makes the scale of the
 # better half that of a Gaussian.
 _NEAR = 2.5
@@ -75,8 +78,12 @@ def run_robust(
     solver, settings, rng
         As in :func:`~sparsebayes.inference.fit.run.run`.
     """
-    loop, target = _Loop(problem, solver, settings, rng), problem.targets[:, 0]
-    mixture = loop.search(OutlierMixture.begin(target, _good_rows(problem)))
+    loop, target = _Loop(problem, solver, replace(settings, keeper=None), rng), problem.targets[:, 0]
+    first, *others = (OutlierMixture.begin(target, rows) for rows in _good_rows(problem))
+    # A checkpoint is that of the first search, which takes longest.  All others solve other problems: the model of one
+    # of them would be taken for where the next one was.
+    starts = [loop.search(first, settings), *(loop.search(noise, loop.settings) for noise in others)]
+    mixture = max(starts, key=lambda found: found.bound)
     if kind is OutlierMixture:
         return mixture
     return loop.settle(kind.begin(target, mixture.noise.weights > _DATA), mixture.result)
@@ -91,11 +98,14 @@ class _Loop:
     settings: Settings
     rng: np.random.Generator
 
-    def search(self, noise: RobustNoise) -> RobustResult:
-        """Choose functions from nothing, and again whenever the rows have been weighed for those chosen."""
-        found = self.settle(noise, self._chosen(noise))
+    def search(self, noise: RobustNoise, settings: Settings) -> RobustResult:
+        """Choose functions from nothing, and again whenever the rows have been weighed for those chosen.
+
+        ``settings`` are those of the first choice.
+        """
+        found = self.settle(noise, self._chosen(noise, settings))
         for _ in range(_SEARCHES):
-            chosen = self._chosen(found.noise)
+            chosen = self._chosen(found.noise, self.settings)
             if set(chosen.active.indices) == set(found.result.active.indices):
                 break
             found = self.settle(found.noise, chosen)
@@ -118,11 +128,13 @@ class _Loop:
             status = Status.NOISE_HELD if result.status.converged else result.status
             certificate = result.certificate.holding(result.active, self.solver.hyperpriors)
             result = replace(result, status=status, certificate=certificate)
+        if near.status is Status.INTERRUPTED:  # what was broken off stays so, though nothing was left to do here
+            result = replace(result, status=near.status)
         return RobustResult(result, noise, result.active.objective() + noise.bound(counts))
 
-    def _chosen(self, noise: RobustNoise) -> Result:
+    def _chosen(self, noise: RobustNoise, settings: Settings) -> Result:
         """The weighted problem solved from nothing."""
-        return run_guarded(self._weighted(noise), self.solver, self.settings, self.rng)
+        return run_guarded(self._weighted(noise), self.solver, settings, self.rng)
 
     def _near(self, noise: RobustNoise, warm: Warm, settings: Settings) -> Result:
         """The weighted problem solved from the model of almost the same problem."""
@@ -136,7 +148,7 @@ class _Loop:
         small = GaussianProblem(design, self.problem.targets, counts, usable, inclusion_cost=cost)
         silent = copy.copy(self.solver)
         silent.callback = None
-        settings = replace(settings, observe=None, keeper=None)
+        settings = replace(settings, observe=None)
         active, warm = near.active, Warm(list(range(len(members))), near.active.alpha, near.active.beta)
         squares = expected_squares(self.problem, near)
         for _ in range(_ROUNDS):
@@ -166,41 +178,54 @@ def expected_squares(problem: GaussianProblem, result: Result) -> Array:
     return (problem.targets[:, 0] - values @ active.mean[:, 0]) ** 2 + spread
 
 
-def _good_rows(problem: GaussianProblem) -> Rows:
-    """Rows that begin as data: those near a trimmed fit where functions are few, else all of them."""
+def _good_rows(problem: GaussianProblem) -> list[Rows]:
+    """Rows that begin as data: all of them, and where functions are few those near a trimmed fit."""
     n = len(problem.weights)
-    candidates = np.flatnonzero(problem.eligible)
-    if 0 < _ROWS_PER_FUNCTION * len(candidates) <= n:
-        return near_trimmed_fit(problem.design.columns(candidates), problem.targets[:, 0])
-    return np.ones(n, dtype=np.bool_)
+    candidates, every = np.flatnonzero(problem.eligible), np.ones(n, dtype=np.bool_)
+    if not 0 < _ROWS_PER_FUNCTION * len(candidates) <= n:
+        return [every]
+    near = near_trimmed_fit(problem.design.columns(candidates), problem.targets[:, 0], problem.weights)
+    return [near] if np.all(near) else [near, every]
 
 
-def near_trimmed_fit(columns: Array, target: Array) -> Rows:
-    """Rows close to the least trimmed squares fit.
+def near_trimmed_fit(columns: Array, target: Array, weights: Array) -> Rows:
+    """Rows close to the least trimmed squares fit; all of them where different ones are too few for the functions.
 
-    Subsets are drawn from the rows sorted by their targets, so that the result does not depend on the order in which
-    the rows came.
+    Copies of a row are one row that counts as often, and the better half is so much of what all rows count, so that a
+    weight of k is k copies.  Subsets are drawn from the rows sorted by their targets, so that the result does not
+    depend on the order in which the rows came.
     """
-    n, p = columns.shape
-    half = (n + p + 1) // 2
-    order = np.lexsort((*columns.T, target))
-    rng = np.random.default_rng(0)
-    fits = [_concentrate(columns, target, order[rng.choice(n, p, replace=False)], half) for _ in range(_SUBSETS)]
+    told_by = np.column_stack([target, columns])
+    unit = np.maximum(np.max(np.abs(told_by), axis=0), np.finfo(float).tiny)
+    _, first, place = np.unique(np.round(told_by / unit, _DECIMALS), axis=0, return_index=True, return_inverse=True)
+    place, (n, p) = place.reshape(-1), (len(first), columns.shape[1])
+    if _ROWS_PER_FUNCTION * p > n:
+        return np.ones(len(target), dtype=np.bool_)
+    counts, share = np.bincount(place, weights=weights), ((n + p + 1) // 2) / n
+    half, rng = share * float(np.sum(counts)), np.random.default_rng(0)
+    different, aims = columns[first], target[first]
+    fits = [_concentrate(different, aims, counts, rng.choice(n, p, replace=False), half) for _ in range(_SUBSETS)]
     trimmed, residuals = min(fits, key=lambda fit: fit[0])
     # Variance of the middle part of a Gaussian, so that the scale is that of all good rows.
-    quantile = norm.ppf(0.5 * (1.0 + half / n))
-    middle = 1.0 - 2.0 * quantile * norm.pdf(quantile) * n / half
-    return residuals <= _NEAR**2 * trimmed / (half * middle)
+    quantile = norm.ppf(0.5 * (1.0 + share))
+    middle = 1.0 - 2.0 * quantile * norm.pdf(quantile) / share
+    return (residuals <= _NEAR**2 * trimmed / (half * middle))[place]
 
 
-def _concentrate(columns: Array, target: Array, rows: NDArray[np.intp], half: int) -> tuple[float, Array]:
+def _concentrate(
+    columns: Array, target: Array, counts: Array, rows: NDArray[np.intp], half: float
+) -> tuple[float, Array]:
     """Fit, keep the better half, fit again: the trimmed sum of squares falls until it stands still."""
-    previous = np.inf
+    previous, roots = np.inf, np.ones(len(rows))
     while True:
-        weights = np.linalg.lstsq(columns[rows], target[rows], rcond=None)[0]
+        weights = np.linalg.lstsq(roots[:, None] * columns[rows], roots * target[rows], rcond=None)[0]
         residuals = (target - columns @ weights) ** 2
-        rows = np.argpartition(residuals, half - 1)[:half]
-        trimmed = float(np.sum(residuals[rows]))
+        order = np.argsort(residuals)
+        before = np.cumsum(counts[order]) - counts[order]
+        rows = order[before < half]
+        # The last of them may belong to the better half in part.
+        parts = np.minimum(counts[rows], half - before[: len(rows)])
+        roots, trimmed = np.sqrt(parts), float(parts @ residuals[rows])
         if not trimmed < previous * (1.0 - 1e-12):
             return trimmed, residuals
         previous = trimmed
