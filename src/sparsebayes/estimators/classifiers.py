@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -28,7 +27,7 @@ from sparsebayes.estimators.inputs import Inputs
 from sparsebayes.estimators.sources import DictionaryInputs, KernelInputs
 from sparsebayes.estimators.storages import DASK, check_classes, check_classifier, storage_of
 from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import check_restarts, check_weights, choose
+from sparsebayes.estimators.validation import check_class_weights, check_restarts, check_weights, choose
 from sparsebayes.inference import Solver
 from sparsebayes.inference.fit.indicators import ROWS_EACH
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
@@ -74,11 +73,7 @@ class _Classifier(ClassifierMixin, Inputs):
             check_classification_targets(y)
         y = np.asarray(column_or_1d(y, warn=True))
         weights = check_weights(to_host(sample_weight), X.shape[0])
-        by_class = np.ones(len(y))
-        if self.class_weight is not None:
-            by_class = np.asarray(compute_sample_weight(self.class_weight, y), dtype=np.float64)
-        if not np.all(np.isfinite(by_class) & (by_class >= 0.0)):
-            raise ValueError(f"class_weight={self.class_weight!r}: expected finite weights of at least 0")
+        by_class = check_class_weights(self.class_weight, y, weights)
         self.classes_, labels = _encode(y, weights * by_class)
         check_classes(self, solver, len(self.classes_))
         if is_elsewhere(X):  # many rows: their few classes are checked in their place

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.class_weight import compute_sample_weight
 
 from sparsebayes.inference import SOLVERS, Sequential, Solver
 from sparsebayes.inference.search.starts import EFFORTS
@@ -93,6 +94,25 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Array:
         raise ValueError("sample_weight is zero on every row: at least one row must have a positive weight")
     check_magnitude("sample_weight", weights)
     return weights
+
+
+def check_class_weights(class_weight: Any, y: NDArray[Any], weights: Array) -> Array:
+    r"""What the weight of every row is multiplied by for the sake of its class.
+
+    Balanced, all classes count the same: :math:`\sum_nw_n/(K\sum_{n\in k}w_n)` for a row of class k, so that a sample
+    weight :math:`w_n` is as many copies of the row here too, and a class without rows is none.
+    """
+    if class_weight is None:
+        return np.ones(len(y))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        _, labels = np.unique(y, return_inverse=True)
+        totals = np.bincount(labels, weights)
+        shares = np.count_nonzero(totals) * totals / np.sum(totals)
+        return (1.0 / np.where(shares > 0.0, shares, 1.0))[labels]
+    by_class = np.asarray(compute_sample_weight(class_weight, y), dtype=np.float64)
+    if not np.all(np.isfinite(by_class) & (by_class >= 0.0)):
+        raise ValueError(f"class_weight={class_weight!r}: expected finite weights of at least 0")
+    return by_class
 
 
 def _as_numbers(name: str, value: Any, expected: str) -> Array:

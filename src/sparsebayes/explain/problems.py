@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, logsumexp
 from sklearn.base import is_classifier
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.basis.arrays import is_elsewhere
@@ -19,7 +18,7 @@ from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design
 from sparsebayes.estimators import MODELS
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.dictionary import evaluate_kept
-from sparsebayes.estimators.validation import check_weights
+from sparsebayes.estimators.validation import check_class_weights, check_weights
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -216,9 +215,7 @@ def _classes(est: Any, candidates: Candidates, labels: NDArray[Any]) -> list[Pos
             f"y has labels {sorted(unknown)!r} that the model was not fitted on: {est.classes_.tolist()!r}"
         )
     numbers = np.searchsorted(est.classes_, labels)
-    weights = candidates.weights
-    if est.class_weight is not None:
-        weights = weights * np.asarray(compute_sample_weight(est.class_weight, labels), dtype=np.float64)
+    weights = candidates.weights * check_class_weights(est.class_weight, labels, candidates.weights)
     outputs = np.hstack([posterior.predict(candidates.values) for posterior in est._posteriors])
     joint = est._posteriors[0].n_outputs > 1
     posed = []
