@@ -69,6 +69,9 @@ def test_attributions_add_up(name, value):
     np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), model.predict(X), **EXACT)
     reference = X[:7].mean(axis=0, keepdims=True) if value == "baseline" else X[:7]
     np.testing.assert_allclose(found.base_values, model.predict(reference).mean(), **EXACT)
+    if value == "baseline":  # else of a mean of outputs, of which predictions say nothing
+        bar = model.predict(reference, return_std=True, uncertainty="posterior")[1][0]
+        np.testing.assert_allclose(found.base_std**2 + model.noise_variance_, bar**2, rtol=1e-9)
 
 
 @pytest.mark.parametrize("r", [2, 3, 30, 101, 400])
