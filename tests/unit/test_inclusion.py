@@ -168,6 +168,17 @@ def test_weights_are_copies():
     np.testing.assert_allclose(first.inclusion, second.inclusion, atol=1e-6)
 
 
+def test_a_constant_takes_one_row():
+    """Of n rows, n - 1 contrasts are all that there is beside it."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((16, 5)) + 3.0
+    y = X[:, 1] + 2.0 + rng.standard_normal(16)
+    contrasts = np.linalg.qr(np.column_stack([np.ones(16), np.eye(16)[:, 1:]]))[0][:, 1:].T
+    beside, without = single_effects(X, y), single_effects(contrasts @ X, contrasts @ y, fit_intercept=False)
+    for name in ("inclusion", "mean", "std", "noise_variance", "n_effects", "log_evidence"):
+        np.testing.assert_allclose(getattr(beside, name), getattr(without, name), rtol=1e-3, err_msg=name)
+
+
 def test_any_design_will_do():
     X, y, _ = correlated(5)
     found = single_effects(X, y).inclusion
@@ -278,6 +289,19 @@ def test_all_likelihoods_of_numbers(likelihood):
     found = inclusion(SparseBayesRegressor(likelihood=likelihood).fit(X, y), X, y)
     assert sorted(members(found)) in ([[0], [3]], [[0], [3, 4]])
     assert np.delete(found.inclusion, [0, 3, 4]).max() < 0.2
+
+
+@pytest.mark.parametrize(
+    "settings", [{"likelihood": "student-t"}, {"likelihood": "outliers"}, {"noise": "varies"}], ids=str
+)
+def test_units_of_targets_do_not_matter_whatever_the_noise(settings):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((120, 4))
+    y = 0.5 * X[:, 0] + np.exp(1.5 * X[:, 2]) * rng.standard_normal(120)
+    one, other = (inclusion(SparseBayesRegressor(**settings).fit(X, unit * y), X, unit * y) for unit in (1.0, 1024.0))
+    np.testing.assert_allclose(other.inclusion, one.inclusion, atol=1e-6)
+    np.testing.assert_allclose(other.mean, 1024.0 * one.mean, atol=1e-6)
+    assert one.inclusion[1] < 0.9
 
 
 def test_classes():
