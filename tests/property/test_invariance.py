@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from exploring import seeds
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from invariance_cases import (
     FIXED,
@@ -175,6 +175,7 @@ def test_copies_of_columns_change_nothing(estimator, seed):
 
 
 @given(seed=seeds, factor=st.sampled_from([-1.0, 2.0, 0.3, 1.0 + 1e-13, 1e3]))
+@example(seed=42572, factor=0.3)
 @few
 def test_multiples_of_a_column_are_never_kept_together(seed, factor):
     X, y = regression(LINEAR, seed)
@@ -185,7 +186,10 @@ def test_multiples_of_a_column_are_never_kept_together(seed, factor):
     assert len(np.unique(origin)) == len(origin)
     # They are other functions to choose from, so that the path, though not the model, may differ within tol.
     np.testing.assert_array_equal(np.sort(origin), model.relevance_)
-    np.testing.assert_allclose(other.log_marginal_likelihood_, model.log_marginal_likelihood_, atol=5 * model.tol)
+    # They are more functions that could be irrelevant, so that the guard may hold the noise of one model and not of the
+    # other: what releasing it would gain, the certificate says.
+    found, expected = (one.log_marginal_likelihood_ + one.certificate_.noise_gain for one in (other, model))
+    np.testing.assert_allclose(found, expected, atol=5 * model.tol)
     np.testing.assert_allclose(other.predict(double), model.predict(X), atol=0.02 * np.std(y))
 
 

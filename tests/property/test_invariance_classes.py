@@ -112,6 +112,23 @@ def test_balanced_classes_are_counted_by_their_weights(estimator, classes, seed)
 
 @given(seed=seeds)
 @few
+def test_balanced_classes_have_the_same_weight_however_often_their_rows_count(seed):
+    """A weight of k is k copies, and one of zero no row, where classes are balanced too."""
+    X, y = classification(LINEAR_CLASSES, seed, classes=3)
+    weight = np.random.default_rng(seed + 1).integers(0, 4, len(y)) * np.where(y == 0, 3, 1)
+    rows = np.repeat(np.arange(len(y)), weight)
+    odd = np.where(weight > 0, y, 7)  # not even their class exists
+    model = SparseBayesClassifier(class_weight="balanced").fit(X, odd, weight)
+    other = SparseBayesClassifier(class_weight="balanced").fit(X[rows], y[rows])
+    same_support(LINEAR_CLASSES, model, other)
+    same_classes(model, other, X, X)
+    share = np.array([np.sum(weight * (y == k)) for k in range(3)])
+    by_hand = SparseBayesClassifier().fit(X, y, weight * (np.sum(weight) / (3.0 * share))[y])
+    same_classes(model, by_hand, X, X)
+
+
+@given(seed=seeds)
+@few
 def test_copies_of_columns_change_nothing_in_classification(seed):
     X, y = classification(LINEAR_CLASSES, seed)
     double = np.column_stack([X, X, X[:, :1]])

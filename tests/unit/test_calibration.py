@@ -110,17 +110,20 @@ def test_the_density_integrates_to_one_and_knows_its_intervals():
 # -- rows left out -------------------------------------------------------------------------------------------
 
 
-def test_standardised_errors_are_those_of_a_search_without_the_rows():
+@pytest.mark.parametrize("centres", [None, np.arange(8)], ids=["of no row", "of rows"])
+def test_standardised_errors_are_those_of_a_search_without_the_rows(centres):
+    """Nor without what these rows bring: a function that is centred on one of them would not be there."""
     rng = np.random.default_rng(6)
     values, weights = rng.standard_normal((60, 8)), rng.integers(1, 3, 60).astype(float)
     t = (values[:, :2] @ [2.0, -1.0] + 0.5 * rng.standard_normal(60))[:, None]
-    problem = GaussianProblem(DenseDesign(values), t, weights, np.ones(8, dtype=bool))
+    problem = GaussianProblem(DenseDesign(values), t, weights, np.ones(8, dtype=bool), centres=centres)
     beta = 4.0
     scores, counts = Folds(problem, 3).standardised(beta, 8)
     fold, found, mass = np.argsort(np.argsort(t[:, 0])) % 3, [], []
     for k in range(3):
         kept, out = fold != k, fold == k
-        part = GaussianProblem(DenseDesign(values[kept]), t[kept], weights[kept], np.ones(8, dtype=bool))
+        there = np.ones(8, dtype=bool) if centres is None else kept[centres]
+        part = GaussianProblem(DenseDesign(values[kept]), t[kept], weights[kept], there)
         searched = climb(GaussianModel.empty(Gram(part), beta, learn_noise=False), 1e-2)
         phi, alpha = values[:, searched.functions], searched.alpha
         covariance = np.linalg.inv(np.diag(alpha) + beta * phi[kept].T @ (weights[kept][:, None] * phi[kept]))
@@ -286,6 +289,9 @@ def test_several_targets_have_a_factor_each(model):
     std = shared.predict(NEW, return_std=True)[1]
     plain = shared.predict(NEW, return_std=True, uncertainty="posterior")[1]
     np.testing.assert_allclose(std, shared.std_scale_ * plain, rtol=1e-12)
+    # A constant target is fitted apart, and has its own place all the same.
+    three = RVR(gamma=1 / 9, shared_support=True).fit(X, np.column_stack([np.ones(len(Y)), Y, wild]))
+    np.testing.assert_allclose(three.std_scale_, [1.0, *shared.std_scale_], rtol=1e-9)
 
 
 def test_columns_of_x_are_calibrated_too():

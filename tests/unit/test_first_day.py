@@ -17,6 +17,7 @@ from sklearn.base import clone
 import sparsebayes
 from sparsebayes import RVC, RVR
 from sparsebayes.tables import Options, learn
+from sparsebayes.tables.validation import cross_validate
 
 
 @pytest.fixture(autouse=True)
@@ -197,6 +198,22 @@ class TestOptions:
         arguments = ["fit", "d.csv", "-t", "y", "--kernel", "columns", "--cv", "3", "--json", "--no-report"]
         assert "60 rows, each left out once" in json.loads(succeed(*arguments))["facts"]["accuracy in folds"]
         assert "from 2 to 28" in fail(*arguments[:-3], "31")
+        rare = np.where(np.arange(60) < 3, "r", np.where(x > 0, "p", "q"))
+        write("d.csv", ["x", "y"], [x, rare])
+        assert "the rarest class has 3 rows, of which a fold would leave 1" in fail(*arguments[:-3], "2")
+        assert "60 rows, each left out once" in json.loads(succeed(*arguments))["facts"]["accuracy in folds"]
+
+    def test_what_folds_predict_stands_at_its_row(self):
+        x = np.random.default_rng(1).normal(size=60)
+        for y in (2.0 * x + 1.0, np.where(x > 0, "p", "q")):
+            options = Options(kernel="columns")
+            found = cross_validate(learn({"x": x, "y": y}, "y", options), options, 4)
+            if y.dtype.kind == "f":
+                np.testing.assert_allclose(found["mean"], y, atol=1e-3)
+            else:
+                assert np.mean(found["class"] == y) > 0.9
+                np.testing.assert_allclose(found["p(p)"] + found["p(q)"], 1.0, rtol=1e-12)
+                assert np.mean((found["p(p)"] > 0.5) == (x > 0)) > 0.9
 
     def test_an_identifier_that_is_wanted(self):
         data = {"key": np.arange(5, 45), "x": np.random.default_rng(0).normal(size=40), "y": np.arange(40) * 2.0}

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.stats import multivariate_normal
+from scipy.integrate import quad
+from scipy.special import log_expit
+from scipy.stats import multivariate_normal, norm
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -168,6 +170,17 @@ def test_weights_are_copies():
     np.testing.assert_allclose(first.inclusion, second.inclusion, atol=1e-6)
 
 
+def test_a_constant_takes_one_row():
+    """Of n rows, n - 1 contrasts are all that there is beside it."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((16, 5)) + 3.0
+    y = X[:, 1] + 2.0 + rng.standard_normal(16)
+    contrasts = np.linalg.qr(np.column_stack([np.ones(16), np.eye(16)[:, 1:]]))[0][:, 1:].T
+    beside, without = single_effects(X, y), single_effects(contrasts @ X, contrasts @ y, fit_intercept=False)
+    for name in ("inclusion", "mean", "std", "noise_variance", "n_effects", "log_evidence"):
+        np.testing.assert_allclose(getattr(beside, name), getattr(without, name), rtol=1e-3, err_msg=name)
+
+
 def test_any_design_will_do():
     X, y, _ = correlated(5)
     found = single_effects(X, y).inclusion
@@ -278,6 +291,66 @@ def test_all_likelihoods_of_numbers(likelihood):
     found = inclusion(SparseBayesRegressor(likelihood=likelihood).fit(X, y), X, y)
     assert sorted(members(found)) in ([[0], [3]], [[0], [3, 4]])
     assert np.delete(found.inclusion, [0, 3, 4]).max() < 0.2
+
+
+@pytest.mark.parametrize(
+    "settings", [{"likelihood": "student-t"}, {"likelihood": "outliers"}, {"noise": "varies"}], ids=str
+)
+def test_units_of_targets_do_not_matter_whatever_the_noise(settings):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((120, 4))
+    y = 0.5 * X[:, 0] + np.exp(1.5 * X[:, 2]) * rng.standard_normal(120)
+    one, other = (inclusion(SparseBayesRegressor(**settings).fit(X, unit * y), X, unit * y) for unit in (1.0, 1024.0))
+    np.testing.assert_allclose(other.inclusion, one.inclusion, atol=1e-6)
+    np.testing.assert_allclose(other.mean, 1024.0 * one.mean, atol=1e-6)
+    assert one.inclusion[1] < 0.9
+
+
+def test_noise_that_varies_is_that_of_each_row():
+    """Rows in units of their own noise have a noise of one."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((120, 4))
+    y = 0.2 * X[:, 0] + np.exp(1.5 * X[:, 2]) * rng.standard_normal(120)
+    model = SparseBayesRegressor(noise="varies", fit_intercept=False).fit(X, y)
+    noise = model.predict_noise(X)
+    assert np.max(noise) > 10.0 * np.min(noise)
+    units = X / noise[:, None], y / noise
+    known = {"fit_intercept": False, "noise_variance": 1.0, "start": np.flatnonzero(model.coef_)}
+    found, expected = inclusion(model, X, y), single_effects(*units, **known)
+    np.testing.assert_allclose(found.inclusion, expected.inclusion, rtol=1e-3)
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_weights_of_classes_are_weights_of_rows(classes):
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((90, 4))
+    y = np.digitize(X[:, 0] + 0.5 * X[:, 1] + rng.logistic(size=90), [0.0, 2.0][: classes - 1])
+    by_class = {0: 4.0, 1: 1.0, 2: 2.0}
+    weights = np.array([by_class[k] for k in y])
+    balanced = SparseBayesClassifier(class_weight={k: by_class[k] for k in range(classes)}).fit(X, y)
+    weighted = SparseBayesClassifier().fit(X, y, weights)
+    found, expected = inclusion(balanced, X, y), inclusion(weighted, X, y, weights)
+    np.testing.assert_allclose(found.inclusion, expected.inclusion, atol=1e-6)
+    np.testing.assert_allclose(found.mean, expected.mean, atol=1e-6)
+    assert not np.allclose(inclusion(weighted, X, y).mean, expected.mean, atol=0.05)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_evidence_of_one_effect_on_two_classes_is_bounded_closely(seed):
+    """By integration over the weight, beside that of no effect."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(40)
+    y = (x + rng.logistic(size=40) > 0.0).astype(int)
+    found = inclusion(SparseBayesClassifier(fit_intercept=False).fit(x[:, None], y), x[:, None], y)
+    (problem, state), signs = found._found[0], 2.0 * y - 1.0
+    deviation = np.sqrt(state.hyper.prior) * problem.scale[0]
+
+    def density(w):
+        return np.exp(np.sum(log_expit(signs * w * x)) + norm.logpdf(w, scale=deviation))
+
+    exact = np.log(np.exp(40 * np.log(0.5)) + quad(density, -30.0, 30.0, points=[0.0, 1.0])[0])
+    assert exact - 0.3 < found.log_evidence[0] <= exact + 1e-6
 
 
 def test_classes():

@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit, log_expit
 from scipy.stats import norm, t
+from sklearn.base import clone
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, datasets
 from sparsebayes.design import DenseDesign
@@ -256,6 +257,29 @@ def test_the_density_of_several_targets_is_the_product_of_theirs(uncertainty):
     at = rng.standard_normal((25, 2))
     expected = one.log_density(NEW, at[:, 0], uncertainty) + two.log_density(NEW, at[:, 1], uncertainty)
     np.testing.assert_allclose(both.log_density(NEW, at, uncertainty), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student-t"])
+def test_the_bars_of_each_of_several_targets_are_its_own(likelihood):
+    """Of every kind, with targets so different that one in the place of the other would be seen."""
+    rng = np.random.default_rng(3)
+    other = 7.0 + 40.0 * np.cos(X[:, 0]) + 10.0 * rng.standard_t(2.5, len(X))
+    est = RVR(gamma=1 / 16, likelihood=likelihood)
+    both = clone(est).fit(X, np.column_stack([Y, other]))
+    draws = both.sample_y(NEW, 4000)
+    for k, y in enumerate((Y, other)):
+        alone = clone(est).fit(X, y)
+        for kind in ("calibrated", "posterior", "augmented", "conformal"):
+            expected = alone.predict(NEW, return_std=True, uncertainty=kind)
+            for found, one in zip(both.predict(NEW, return_std=True, uncertainty=kind), expected, strict=True):
+                np.testing.assert_allclose(found[:, k], one, rtol=1e-6)
+            ends = zip(both.predict_interval(NEW, 0.8, kind), alone.predict_interval(NEW, 0.8, kind), strict=True)
+            for found, one in ends:
+                np.testing.assert_allclose(found[:, k], one, rtol=1e-6)
+        np.testing.assert_allclose(both.predict_noise(NEW)[:, k], alone.predict_noise(NEW), rtol=1e-6)
+        low, high = alone.predict_interval(NEW, 0.5, "posterior")
+        within = (draws[:, k] >= low[:, None]) & (draws[:, k] <= high[:, None])
+        np.testing.assert_allclose(within.mean(axis=1), 0.5, atol=0.05)
 
 
 def test_weights_of_the_rows_that_calibrate_are_copies(model):

@@ -69,6 +69,9 @@ def test_attributions_add_up(name, value):
     np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), model.predict(X), **EXACT)
     reference = X[:7].mean(axis=0, keepdims=True) if value == "baseline" else X[:7]
     np.testing.assert_allclose(found.base_values, model.predict(reference).mean(), **EXACT)
+    if value == "baseline":  # else of a mean of outputs, of which predictions say nothing
+        bar = model.predict(reference, return_std=True, uncertainty="posterior")[1][0]
+        np.testing.assert_allclose(found.base_std**2 + model.noise_variance_, bar**2, rtol=1e-9)
 
 
 @pytest.mark.parametrize("r", [2, 3, 30, 101, 400])
@@ -306,3 +309,29 @@ class TestErrorBars:
         X, y = problem(d=4)
         with pytest.raises(ValueError, match="uncertainty='sure': expected one of 'calibrated', 'posterior'"):
             attributions(RVR(gamma=0.3).fit(X, y), X, uncertainty="sure")
+
+    def test_those_of_each_of_several_targets_are_its_own(self):
+        X, y = related()
+        noise = 10.0 * np.random.default_rng(5).standard_normal(len(y))
+        both = attributions(SparseBayesRegressor().fit(X, np.column_stack([noise, y])), X, np.zeros(4))
+        for k, target in enumerate((noise, y)):
+            alone = attributions(SparseBayesRegressor().fit(X, target), X, np.zeros(4))
+            np.testing.assert_allclose(both.std[:, :, k], alone.std, rtol=1e-6)
+            np.testing.assert_allclose(both.base_std[k], alone.base_std, rtol=1e-6)
+
+    def test_outliers_say_nothing_of_a_column_that_was_left_out(self):
+        X, y = related()
+        bad = np.arange(len(y)) < 12
+        robust = SparseBayesRegressor(likelihood="outliers").fit(X, np.where(bad, y + 30.0, y))
+        good = SparseBayesRegressor().fit(X[~bad], y[~bad])
+        np.testing.assert_array_equal(robust.relevance_, good.relevance_)
+        found, expected = (attributions(model, X, np.zeros(4)).std[:, 1] for model in (robust, good))
+        np.testing.assert_allclose(found, expected, rtol=0.05)
+
+
+def related():
+    """Columns 1 and 3 have nothing of their own to say, and column 1 is nearly column 0."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4))
+    X[:, 1] = 0.97 * X[:, 0] + 0.25 * X[:, 1]
+    return X, 2.0 * X[:, 0] + X[:, 2] + 0.1 * rng.standard_normal(60)

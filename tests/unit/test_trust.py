@@ -519,6 +519,19 @@ def test_counts_have_the_rate_of_the_model():
     np.testing.assert_allclose(model.sample_y(inputs[:3], 20_000).mean(axis=1), mean[:3], rtol=0.05)
 
 
+@pytest.mark.parametrize("slope", [0.0, 1.0], ids=["of one rate", "of many"])
+def test_a_weight_of_counts_is_as_many_copies(slope):
+    rng = np.random.default_rng(2)
+    inputs, weight = rng.uniform(-2, 2, (60, 1)), rng.integers(0, 6, 60)
+    y, rows = rng.poisson(np.exp(1.0 + slope * inputs[:, 0])), np.repeat(np.arange(60), weight)
+    est = SparseBayesRegressor(likelihood="poisson")
+    weighted, copied = clone(est).fit(inputs, y, weight), clone(est).fit(inputs[rows], y[rows])
+    assert len(weighted.relevance_) == slope
+    assert weighted.log_marginal_likelihood_ == pytest.approx(copied.log_marginal_likelihood_, rel=1e-9)
+    for found, expected in zip(weighted.predict(inputs, True), copied.predict(inputs, True), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("settings", "y", "message"),
     [

@@ -27,7 +27,7 @@ from sparsebayes.estimators.inputs import Inputs
 from sparsebayes.estimators.sources import DictionaryInputs, KernelInputs
 from sparsebayes.estimators.storages import DASK, check_classes, check_classifier, storage_of
 from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import check_restarts, check_weights, choose, weigh_classes
+from sparsebayes.estimators.validation import check_class_weights, check_restarts, check_weights, choose
 from sparsebayes.inference import Solver
 from sparsebayes.inference.fit.indicators import ROWS_EACH
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
@@ -73,7 +73,7 @@ class _Classifier(ClassifierMixin, Inputs):
             check_classification_targets(y)
         y = np.asarray(column_or_1d(y, warn=True))
         weights = check_weights(to_host(sample_weight), X.shape[0])
-        by_class = weigh_classes(self.class_weight, y, weights)
+        by_class = check_class_weights(self.class_weight, y, weights)
         self.classes_, labels = _encode(y, weights * by_class)
         check_classes(self, solver, len(self.classes_))
         if is_elsewhere(X):  # many rows: their few classes are checked in their place

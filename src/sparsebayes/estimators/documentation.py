@@ -55,7 +55,8 @@ SETTINGS = """
     multi_class : {"softmax", "ovr"}
         With more than two classes: one joint model, or one against the rest for each (classification).
     class_weight : dict or "balanced", optional
-        Weights of the classes, as in scikit-learn; balanced classes are counted by ``sample_weight`` (classification).
+        Weights of the classes, as in scikit-learn; balanced, each class counts the same, rows as often as their sample
+        weight says (classification).
     tol : float
         Converged means that no single move would raise the objective by more than this, in nats (by more than .1 where
         several classes share functions: their evidence is not known to less).

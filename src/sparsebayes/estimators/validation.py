@@ -96,22 +96,23 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Array:
     return weights
 
 
-def weigh_classes(class_weight: Any, labels: NDArray[Any], weights: Array) -> Array:
-    """What the weight of each row is multiplied by for its class.
+def check_class_weights(class_weight: Any, y: NDArray[Any], weights: Array) -> Array:
+    r"""What the weight of every row is multiplied by for the sake of its class.
 
-    Balanced classes weigh the same in all, each row counted as often as its weight says, so that a weight of k is k
-    copies here too; scikit-learn counts the rows alone.
+    Balanced, all classes count the same: :math:`\sum_nw_n/(K\sum_{n\in k}w_n)` for a row of class k, so that a sample
+    weight :math:`w_n` is as many copies of the row here too, and a class without rows is none.
     """
-    if not (isinstance(class_weight, str) and class_weight == "balanced"):
-        factors = np.asarray(compute_sample_weight(class_weight, labels), dtype=np.float64)
-    else:
-        number = np.unique(labels, return_inverse=True)[1]
-        total = np.bincount(number, weights=weights)
-        present = total > 0.0
-        factors = np.divide(total.sum() / np.sum(present), total, out=np.zeros(len(total)), where=present)[number]
-    if not np.all(np.isfinite(factors) & (factors >= 0.0)):
+    if class_weight is None:
+        return np.ones(len(y))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        _, labels = np.unique(y, return_inverse=True)
+        totals = np.bincount(labels, weights)
+        shares = np.count_nonzero(totals) * totals / np.sum(totals)
+        return (1.0 / np.where(shares > 0.0, shares, 1.0))[labels]
+    by_class = np.asarray(compute_sample_weight(class_weight, y), dtype=np.float64)
+    if not np.all(np.isfinite(by_class) & (by_class >= 0.0)):
         raise ValueError(f"class_weight={class_weight!r}: expected finite weights of at least 0")
-    return factors
+    return by_class
 
 
 def _as_numbers(name: str, value: Any, expected: str) -> Array:

@@ -133,7 +133,8 @@ class Inclusion:
     n_effects : ndarray of shape (K,)
         Expected number of effects.
     log_evidence : ndarray of shape (K,)
-        Lower bound of the log evidence.
+        Lower bound of the log evidence; of counts, of robust likelihoods and of noise that varies, of that of the
+        weighted Gaussian problem in the place of theirs.
     status : str
         What to make of the probabilities; in particular whether the effects explain as much as the model did.
     """

@@ -18,7 +18,7 @@ from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design
 from sparsebayes.estimators import MODELS
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.dictionary import evaluate_kept
-from sparsebayes.estimators.validation import check_weights, weigh_classes
+from sparsebayes.estimators.validation import check_class_weights, check_weights
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -170,7 +170,7 @@ def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
         if varies:
             weights = weights * posterior.noise_variance / posterior.noise(candidates.values)
         if est.likelihood != "gaussian":
-            weights = weights * _relative_precision(est, posterior, candidates, target, k)
+            weights = weights * relative_precision(est, k, candidates.values, target, candidates.rows)
         noise, places = float(max(noises[k], np.finfo(float).tiny)), _places(candidates, posterior.functions)
         posed.append(Posed(target, weights, float(weights.sum()), noise if known else None, noise, places))
     return posed
@@ -181,14 +181,27 @@ def _places(candidates: Candidates, functions: Index) -> list[int]:
     return [int(candidates.kept[k]) for k in functions if k < len(candidates.kept)]
 
 
-def _relative_precision(est: Any, posterior: Any, candidates: Candidates, target: Array, k: int) -> Array:
-    """How much each row counts under a robust likelihood, at the model."""
+def relative_precision(est: Any, k: int, values: Array, target: Array, rows: Index) -> Array:
+    """How much each row counts for target k under a robust likelihood, at the model.
+
+    Parameters
+    ----------
+    est : estimator
+        The fitted regressor.
+    k : int
+        Which target.
+    values, target : ndarray of shape (n, functions), (n,)
+        The kept functions, and the target, on some of the training rows.
+    rows : ndarray of int, shape (n,)
+        Which of them, all of positive weight.
+    """
+    posterior = est._posteriors[k]
     if est.likelihood == "outliers":
         probability = np.asarray(est.outlier_probability_).reshape(-1, len(est._posteriors))
-        if len(probability) <= candidates.rows.max():
+        if len(probability) <= rows.max():
             raise ValueError("y: a robust model knows its outliers by their rows; pass the data that it was fitted on")
-        return 1.0 - probability[candidates.rows, k]
-    squares = np.square(target - posterior.predict(candidates.values)) + posterior.spread(candidates.values)
+        return 1.0 - probability[rows, k]
+    squares = np.square(target - posterior.predict(values)) + posterior.spread(values)
     degrees = posterior.degrees
     return (degrees + 1.0) / (degrees + squares / posterior.noise_variance)
 
@@ -215,7 +228,7 @@ def _classes(est: Any, candidates: Candidates, labels: NDArray[Any]) -> list[Pos
             f"y has labels {sorted(unknown)!r} that the model was not fitted on: {est.classes_.tolist()!r}"
         )
     numbers = np.searchsorted(est.classes_, labels)
-    weights = candidates.weights * weigh_classes(est.class_weight, labels, candidates.weights)
+    weights = candidates.weights * check_class_weights(est.class_weight, labels, candidates.weights)
     outputs = np.hstack([posterior.predict(candidates.values) for posterior in est._posteriors])
     joint = est._posteriors[0].n_outputs > 1
     posed = []

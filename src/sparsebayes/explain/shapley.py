@@ -48,8 +48,8 @@ class Attributions:
         Mean and standard deviation of each attribution; for several targets or classes one for each of the K
         outputs.
     base_values, base_std : float or ndarray of shape (K,)
-        Output without any input known: its mean over the background.  ``base_values + values.sum(axis=1)`` is the
-        model's output.
+        Output without any input known, its mean over the background, and the posterior's standard deviation of it.
+        ``base_values + values.sum(axis=1)`` is the model's output.
     data : ndarray of shape (n, d)
         The rows; all columns also where the values are of groups of them.
     feature_names, output_names : list of str

@@ -26,6 +26,8 @@ from sparsebayes.estimators.uncertainty import ErrorBars
 from sparsebayes.posterior import GaussianPosterior
 from sparsebayes.typing import Array
 
+from .problems import relative_precision
+
 UNCERTAINTIES = ("calibrated", "posterior")
 
 
@@ -70,12 +72,16 @@ def left_out(est: Any) -> Array:
     of_columns = est.get_params(deep=False).get("basis", 0) is None
     if not of_columns or data is None or not isinstance(data.X, np.ndarray):
         return found
-    columns = data.X - est.X_offset_
-    weights = np.ones(len(columns)) if data.sample_weight is None else data.sample_weight
+    weights = np.broadcast_to(1.0 if data.sample_weight is None else data.sample_weight, len(data.X))
+    rows = np.flatnonzero(weights > 0.0)
+    columns, weights = data.X[rows] - est.X_offset_, weights[rows]
+    targets = np.reshape(data.y, (len(data.X), -1))[rows]
     values = values_of(est._functions, columns)
     for k, posterior in enumerate(est._posteriors):
         if isinstance(posterior, GaussianPosterior):
-            beta = weights / np.broadcast_to(posterior.noise(values), len(columns))
+            beta = weights / posterior.noise(values)
+            if est.likelihood != "gaussian":
+                beta = beta * relative_precision(est, k, values, targets[:, k], rows)
             cross = (values[:, posterior.functions] * beta[:, None]).T @ columns
             # T&F eq. 19: S less what the kept functions explain of the column.
             s = beta @ np.square(columns) - np.einsum("fm,fm->m", cross, posterior.covariance @ cross)

@@ -14,6 +14,8 @@ from .table import HEADERLESS, Table, did_you_mean, list_names, shortened
 REGRESSION, CLASSIFICATION = "regression", "classification"
 TASKS = (REGRESSION, CLASSIFICATION)
 
+# Rows that a class must have.
+FEWEST_OF_A_CLASS = 2
 # Whole numbers with no more values than this may be codes of classes; the user is told how to say so.
 _FEW = 10
 # Counts that are larger on average are as good as Gaussian.
@@ -135,9 +137,9 @@ def _check_classes(table: Table, target: Target) -> None:
             f"{MAX_LEVELS} classes; "
             + ("use --task regression" if table.parse(target.name) is not None else "group them, or choose another")
         )
-    if np.min(counts) < 2:
-        lonely = [str(name) for name in classes[counts < 2]]
+    if np.min(counts) < FEWEST_OF_A_CLASS:
+        lonely = [str(name) for name in classes[counts < FEWEST_OF_A_CLASS]]
         raise ValueError(
             f"{table.path}: the target {target.name!r} has classes with a single row ({list_names(lonely)}); "
-            "a class needs at least 2 rows: add some, put classes together, or take the row out"
+            f"a class needs at least {FEWEST_OF_A_CLASS} rows: add some, put classes together, or take the row out"
         )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from .learning import Options, Study, learn
-from .target import CLASSIFICATION
+from .target import CLASSIFICATION, FEWEST_OF_A_CLASS
 
 
 def cross_validate(study: Study, options: Options, n_folds: int) -> dict[str, NDArray[Any]]:
@@ -39,6 +39,12 @@ def cross_validate(study: Study, options: Options, n_folds: int) -> dict[str, ND
     if not 2 <= n_folds <= most:
         few = "the rarest class has" if classifies else "half of the rows are"
         raise ValueError(f"--cv {n_folds}: expected a number of folds from 2 to {most}, since {few} {most} rows")
+    left = most - -(-most // n_folds)
+    if classifies and left < FEWEST_OF_A_CLASS:
+        raise ValueError(
+            f"--cv {n_folds}: the rarest class has {most} rows, of which a fold would leave {left} to learn from, and "
+            f"a class needs at least {FEWEST_OF_A_CLASS}; add rows, or put classes together"
+        )
     splitter = (StratifiedKFold if classifies else KFold)(n_folds, shuffle=True, random_state=options.seed)
     asked = replace(options, kernel=study.model.functions, task=study.target.task, test=0.0)
     found: dict[str, NDArray[Any]] = {}
