@@ -33,8 +33,10 @@ rows in memory, or is refused before anything is computed. The error names the p
 In the tables **yes** means that it works, a number that it is refused for the reason with that number at the end of
 the page, and — that the solver does not take this likelihood.
 
-Three things differ although the model is the same, or nearly so:
+Four things differ from one kind to another:
 
+- With many rows not every row has a candidate function, and which ones have depends on where the rows are: beyond 2,000
+  rows on Dask, and beyond 3,000 in memory where the kernel does not compress ([many rows](scale.md)).
 - Error bars are calibrated on rows left out only where single rows are at hand: with chunks, Dask, devices and the
   columns of a memory-mapped array `std_scale_` is 1 ([trust](trust.md)).
 - Where the functions of a regression use up more than a tenth of the rows, its noise is checked on rows left out.
