@@ -2,7 +2,8 @@
 The search, move by move
 ========================
 
-The objective never falls within a start. Where the noise is learned, several starts are made and the best is kept.
+The objective never falls within a start. Where the noise is learned the search starts several times, and the best
+result is kept.
 """
 
 from sparsebayes import RVR

@@ -1,8 +1,8 @@
 r"""
-Seven functions for a noisy sinc
-================================
+Five functions for a noisy sinc
+===============================
 
-One Gaussian of width 4 on each of 100 rows; the evidence keeps seven of them and learns the noise.
+One Gaussian of width 4 on each of 100 rows; the evidence keeps five of them and learns the noise.
 """
 
 import numpy as np

@@ -141,6 +141,7 @@ OF_REGRESSION = {
     "single": {"solver": Sequential(batch=1)},
     "uncompressed": {"compression": False},
     "fast": {"effort": "fast"},
+    "varies": {"noise": "varies"},
 }
 
 

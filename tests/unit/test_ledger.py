@@ -371,3 +371,4 @@ def test_the_command_makes_the_page_of_ablations(tmp_path, monkeypatch):
     page = tmp_path / "ablation.md"
     call("bench", "ledger", "--only", "sinc", "--seeds", "0", "--ablate", page)
     assert "| no kicks | " in page.read_text()
+    assert f"at commit\n{commit() or 'unknown'}:" in page.read_text()

@@ -42,6 +42,11 @@ class TestFit:
         np.testing.assert_array_equal(circles.get_xdata(), X[est.relevance_, 0])
         np.testing.assert_array_equal(circles.get_ydata(), y[est.relevance_])
 
+    def test_a_notebook_shows_no_numbers_below_it(self, sinc):
+        est, X, y = sinc
+        assert repr(plot_fit(est, X, y)) == "<FitDisplay>"
+        assert repr(plot_evidence(est)) == "<EvidenceDisplay>"
+
     def test_a_model_without_centres(self, sinc):
         _, X, y = sinc
         assert len(plot_fit(SparseBayesRegressor().fit(X, y), X, y).vectors) == 0

@@ -218,6 +218,7 @@ def test_the_report_shows_the_noise(fitted, tmp_path):
         ({"solver": "mackay"}, "solver='mackay': noise='varies' is learned by the sequential solver"),
         ({"solver": Sequential(split_merge=True)}, "candidates, split_merge"),
         ({"gamma": "evidence"}, "gamma='evidence': the kernel is learned with noise='constant' only"),
+        ({"gamma": "multiscale"}, "gamma='multiscale': the kernel is learned with noise='constant' only"),
         ({"noise": "varying"}, "noise='varying' is not known; choose one of 'constant', 'varies'"),
         ({"shared_support": True}, "use shared_support=False"),
         ({"checkpoint": "search.json"}, "checkpoint='search.json': searches with noise='varies' are not kept"),

@@ -25,7 +25,7 @@ from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, docu
 from sparsebayes.estimators.explained import FittedTo
 from sparsebayes.estimators.inputs import Inputs
 from sparsebayes.estimators.sources import DictionaryInputs, KernelInputs
-from sparsebayes.estimators.storages import DASK, check_classes, check_classifier, storage_of
+from sparsebayes.estimators.storages import DASK, check_classes, check_classifier, classes_that_share, storage_of
 from sparsebayes.estimators.task import Task
 from sparsebayes.estimators.validation import check_class_weights, check_restarts, check_weights, choose
 from sparsebayes.inference import Solver
@@ -58,7 +58,7 @@ class _Classifier(ClassifierMixin, Inputs):
         y : array-like of shape (n_samples,)
             Labels of any one type.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of k is exactly k copies of the row; rows of weight zero are neither data nor centres.
+            A weight of k counts as k copies of the row; rows of weight zero are neither data nor centres.
         """
         self._forget()
         choose("multi_class", self.multi_class, _MULTI_CLASS)
@@ -120,11 +120,7 @@ class _Classifier(ClassifierMixin, Inputs):
             self.classes_ = cluster_fits.find_classes(cluster)
             joint = self.multi_class == "softmax"
             if joint and self.shared_support and len(self.classes_) > 2:
-                raise ValueError(
-                    f"shared_support=True with {len(self.classes_)} classes goes over all rows for every function, and "
-                    "rows of Dask collections do not travel; use shared_support=False, multi_class='ovr', or pass "
-                    "NumPy arrays"
-                )
+                DASK.refuse([classes_that_share(len(self.classes_))])
             fit = cluster_fits.fit_classification(cluster, task, dictionary, self.classes_, joint, self.evidence)
             fit.supports.all()  # now: its workers could not be asked while the model is on its way to them
         self._store(fit)

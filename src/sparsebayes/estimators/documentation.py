@@ -117,7 +117,8 @@ RESULTS = """
         What the standard deviation of the posterior is multiplied by, so that 1.96 of them either side hold 95 % of new
         observations; one for each target.  It is found by searches on parts of the rows when it, or an error bar, is
         first asked for, and is 1 where there are no rows to leave out: robust likelihoods and counts, data in chunks or
-        partitions or on a device, dictionaries of more than 32 million values, fewer than 20 rows.
+        partitions or on a device, columns of a memory-mapped X, dictionaries of more than 32 million values, fewer than
+        20 rows.
     outlier_probability_ : ndarray
         Probability of each row to be an outlier (``likelihood="outliers"`` and ``"student-t"``).
     outlier_share_, degrees_of_freedom_ : float or ndarray

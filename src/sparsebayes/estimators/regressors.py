@@ -60,7 +60,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of k is exactly k copies of the row; rows of weight zero are neither data nor centres.
+            A weight of k counts as k copies of the row; rows of weight zero are neither data nor centres.
         """
         self._forget()
         choose("likelihood", self.likelihood, LIKELIHOODS)
@@ -70,7 +70,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         if storage is DASK:
             return self._fit_cluster(X, y)
         X, y = self._check_training(X, y, multi_output=True, y_numeric=True)
-        check_varying(self, X, n_targets=np.asarray(y).reshape(X.shape[0], -1).shape[1])
+        check_varying(self, n_targets=np.asarray(y).reshape(X.shape[0], -1).shape[1])
         with one_thread(), self._watch() as progress:
             given = np.asarray(y, np.float64)
             task, dictionary, y, rows = self._prepare(X, given, sample_weight, progress=progress)
@@ -297,7 +297,7 @@ class SparseBayesRegressor(_Regressor, ChunkedRegression):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets; None where X gives them.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of k is exactly k copies of the row; rows of weight zero are neither data nor centres.
+            A weight of k counts as k copies of the row; rows of weight zero are neither data nor centres.
         """
         if self._fit_chunks(X, y, sample_weight):
             return self

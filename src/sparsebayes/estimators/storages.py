@@ -98,6 +98,7 @@ OPERATOR = Storage(
 ELSEWHERE = Storage(
     "array of another library (PyTorch, CuPy, JAX, …)",
     {
+        Need.RESIDUALS: "noise that varies is learned on the host only",
         Need.FRESH: "functions are made on the host only",
         Need.WIDTHS: "kernels are learned on the host only",
     },
@@ -107,6 +108,7 @@ CHUNKS = Storage(
     {
         Need.PASSES: _SUMS_ONLY,
         Need.ROWS: _SUMS_ONLY,
+        Need.RESIDUALS: _SUMS_ONLY,
         Need.FRESH: _SUMS_ONLY,
         Need.CENTRES: _SUMS_ONLY,
         Need.WIDTHS: _SUMS_ONLY,
@@ -118,6 +120,7 @@ DASK = Storage(
     "Dask array, Dask DataFrame, folder of Parquet files",
     {
         Need.ROWS: _TRAVEL,
+        Need.RESIDUALS: _TRAVEL,
         Need.FRESH: _TRAVEL,
         Need.WIDTHS: _TRAVEL,
         Need.LEFT_OUT: _TRAVEL,
@@ -284,8 +287,7 @@ def asks_of_regression(estimator: Any, solver: Solver, sample_weight: Any = None
     """What a regressor asks of the place where its rows are."""
     asks = _asks(estimator, sample_weight) + likelihood_asks(kind_of(estimator.likelihood), estimator.likelihood)
     if estimator.noise != CONSTANT:
-        said = f"noise={estimator.noise!r}"
-        asks.append(Ask(said, Need.ROWS, f"use noise={CONSTANT!r}", "needs the residual of every row"))
+        asks.append(Ask(f"noise={estimator.noise!r}", Need.RESIDUALS, f"use noise={CONSTANT!r}"))
     return asks + asks_of_solver(solver, kind_of(estimator.likelihood), centred=_centred(estimator))
 
 
@@ -303,6 +305,14 @@ def asks_of_classification(estimator: Any, solver: Solver, sample_weight: Any = 
         asks.append(Ask(f"class_weight={estimator.class_weight!r}", Need.WEIGHTS, "use class_weight=None"))
     asks.append(Ask(type(estimator).__name__, Need.PASSES, "use a regressor"))
     return asks + asks_of_solver(solver, Kind.LOGISTIC, centred=_centred(estimator))
+
+
+def classes_that_share(n_classes: int) -> Ask:
+    """What several classes with one set of functions ask; only the rows say how many classes there are."""
+    why = "goes over all rows for every function"
+    return Ask(
+        f"shared_support=True with {n_classes} classes", Need.ROWS, "use shared_support=False or multi_class='ovr'", why
+    )
 
 
 def _asks(estimator: Any, sample_weight: Any) -> list[Ask]:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators.dictionary import Kept
 from sparsebayes.estimators.validation import choose, resolve_solver
 from sparsebayes.inference import Sequential
@@ -19,15 +18,13 @@ Array = NDArray[np.float64]
 CONSTANT, VARIES = NOISES = ("constant", "varies")
 
 
-def check_varying(est: Any, X: Any, n_targets: int) -> None:
-    """Refuse what noise that varies cannot be learned with, before anything is computed.
+def check_varying(est: Any, n_targets: int) -> None:
+    """Refuse settings that noise that varies cannot be learned with, before anything is computed.
 
     Parameters
     ----------
     est : estimator
         Its parameters.
-    X : array
-        Training inputs.
     n_targets : int
         Number of targets.
     """
@@ -54,11 +51,10 @@ def check_varying(est: Any, X: Any, n_targets: int) -> None:
         raise ValueError(
             "noise='varies' weighs the rows of each target by itself: use shared_support=False, or noise='constant'"
         )
-    gamma = vars(est).get("gamma")
-    if isinstance(gamma, str) and gamma in ("evidence", "ard"):
+    if est._learned_gamma is not None:
         raise ValueError(
-            f"gamma={gamma!r}: the kernel is learned with noise='constant' only; fit again with noise='varies' and the "
-            "kernel_ that was learned"
+            f"gamma={est._learned_gamma!r}: the kernel is learned with noise='constant' only; fit again with "
+            "noise='varies' and the kernel_ that was learned"
         )
     solver = resolve_solver(est.solver, est.effort)
     if not isinstance(solver, Sequential) or solver.candidates is not None or solver.split_merge:
@@ -66,8 +62,6 @@ def check_varying(est: Any, X: Any, n_targets: int) -> None:
             f"solver={est.solver!r}: noise='varies' is learned by the sequential solver, without candidates and "
             "split_merge; use solver='sequential', or noise='constant'"
         )
-    if is_elsewhere(X) or est.device is not None:
-        raise ValueError("noise='varies' is learned on the host only; pass NumPy arrays and device=None")
 
 
 def varying_noise(noise: LogVariance, kept: Kept, unit: float) -> VaryingNoise:

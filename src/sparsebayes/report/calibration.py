@@ -18,7 +18,7 @@ from .style import BLUE, GREY, Display
 _LEVELS = np.linspace(0.05, 0.95, 19)
 
 
-@dataclass
+@dataclass(repr=False)
 class CalibrationDisplay(Display):
     """What was stated against what happened.
 

@@ -16,7 +16,7 @@ _GRID = 120
 _MARGIN = 0.05
 
 
-@dataclass
+@dataclass(repr=False)
 class DecisionDisplay(Display):
     """Class probabilities over two inputs, data, and relevance vectors.
 

@@ -13,7 +13,7 @@ from sparsebayes.estimators.summary import listed
 from .style import BLUE, GREY, RED, Display
 
 
-@dataclass
+@dataclass(repr=False)
 class EvidenceDisplay(Display):
     """The objective and the number of functions after every record of the search.
 

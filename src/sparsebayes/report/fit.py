@@ -18,7 +18,7 @@ _GRID = 500
 _MARGIN = 0.02
 
 
-@dataclass
+@dataclass(repr=False)
 class FitDisplay(Display):
     """Data, predictive mean with a 95 % band of new observations, and relevance vectors.
 

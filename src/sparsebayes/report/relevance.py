@@ -14,7 +14,7 @@ from .style import BLUE, Display
 _SHOWN = 15
 
 
-@dataclass
+@dataclass(repr=False)
 class RelevanceDisplay(Display):
     """The largest terms of a model.
 

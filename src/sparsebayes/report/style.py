@@ -31,6 +31,10 @@ class Display(ABC):
     ax_: Any
     figure_: Any
 
+    def __repr__(self) -> str:
+        """Its name: a notebook shows this below the plot, and the numbers would fill pages."""
+        return f"<{type(self).__name__}>"
+
     def plot(self, ax: Any = None) -> Any:
         """Draw.
 

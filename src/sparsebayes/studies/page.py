@@ -15,7 +15,7 @@ from sparsebayes.studies.registry import all_studies
 _HEAD = """<!-- Made by `sparsebayes reproduce --page FILE`; changes by hand are lost. -->
 # The papers, reproduced
 
-Every table and figure of the papers that this library implements, computed anew by `sparsebayes reproduce all{quick}`
+Tables and figures of the papers that this library implements, computed by `sparsebayes reproduce all{quick}`
 and judged. This page is made from the JSON files of that run by `sparsebayes reproduce --page FILE`.
 
 {run}

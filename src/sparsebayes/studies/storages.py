@@ -19,6 +19,7 @@ from sparsebayes.estimators.storages import (
     asks_of_classification,
     asks_of_regression,
     asks_of_solver,
+    classes_that_share,
     likelihood_asks,
 )
 from sparsebayes.inference import SOLVERS, Sequential
@@ -26,17 +27,27 @@ from sparsebayes.inference.solvers.solver import Kind, Need
 
 _HEAD = """# What goes with what
 
-Every solver, likelihood and option works wherever the rows are, and gives the model of the same rows in memory, or is
-refused before anything is computed, with the parameter that asks for too much and the way out. Solvers declare which
-likelihoods they take and what they need of the rows (`Solver.takes`, `Solver.needs`), storages what they cannot give
-(`estimators/storages.py`); this page is made from these declarations by `python -m sparsebayes.studies.storages --page
-docs/storages.md`, and `tests/equivalence/test_matrix.py` holds fits to them.
+Every solver, likelihood and option either works for all the kinds of `X` below and gives the same model as the same
+rows in memory, or is refused before anything is computed. The error names the parameter and says what to do instead.
 
-A number is the reason below the table; — is a likelihood that the solver does not take.
+In the tables **yes** means that it works, a number that it is refused for the reason with that number at the end of
+the page, and — that the solver does not take this likelihood.
 
-Where the noise of a regression is in doubt (its functions use up more than a tenth of the rows), rows in memory are
-asked about it by leaving some of them out. Chunks and partitions have sums only, and a start that uses up more rows is
-not trusted there.
+Four things differ from one kind to another:
+
+- With many rows not every row has a candidate function, and which ones have depends on where the rows are: beyond 2,000
+  rows on Dask, and beyond 3,000 in memory where the kernel does not compress ([many rows](scale.md)).
+- Error bars are calibrated on rows left out only where single rows are at hand: with chunks, Dask, devices and the
+  columns of a memory-mapped array `std_scale_` is 1 ([trust](trust.md)).
+- Where the functions of a regression use up more than a tenth of the rows, its noise is checked on rows left out.
+  Chunks and partitions have only sums over rows, so there a start that uses up more rows is never accepted.
+- `checkpoint` is for searches that take long. Where a classifier's functions come from a regression on the classes
+  (several classes that share functions, `evidence="indicators"`) it is refused everywhere.
+
+Solvers declare which likelihoods they take and what they need of the rows (`Solver.takes`, `Solver.needs`), storages
+what they cannot give (`estimators/storages.py`). This page is made from these declarations by `python -m
+sparsebayes.studies.storages --page docs/storages.md`, and `tests/equivalence/test_matrix.py` checks that fits keep to
+them.
 """
 
 
@@ -102,6 +113,7 @@ def _solvers() -> list[tuple[str, list[Ask] | None]]:
 
 def _options() -> list[tuple[str, list[Ask] | None]]:
     exchange, made = Sequential(exchange="converged"), Sequential(split_merge=True)
+    several = asks_of_solver(Sequential(), Kind.SOFTMAX, centred=False)
     needs = {
         "`sample_weight`, `class_weight`": Need.WEIGHTS,
         "weights of zero": Need.LEFT_OUT,
@@ -112,6 +124,9 @@ def _options() -> list[tuple[str, list[Ask] | None]]:
         "`device`": Need.DEVICE,
     }
     return [
+        ("several classes jointly, `shared_support=True` (the default)", [*several, classes_that_share(3)]),
+        ("several classes jointly, `shared_support=False`", several),
+        ('`noise="varies"`', asks_of_regression(SparseBayesRegressor(noise="varies"), Sequential())),
         ("`Sequential(exchange=…)`, regression", asks_of_solver(exchange, Kind.GAUSSIAN, centred=False)),
         ("`Sequential(exchange=…)`, classification", asks_of_solver(exchange, Kind.LOGISTIC, centred=False)),
         ("`Sequential(split_merge=True)`, `candidates=…`", asks_of_solver(made, Kind.GAUSSIAN, centred=False)),

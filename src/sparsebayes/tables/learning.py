@@ -246,6 +246,11 @@ def reopen(model: TableModel, data: Any) -> Study:
     """Put a model and a table together again; of another table, the rows that it did not learn from are test rows."""
     table = as_table(data)
     task = CLASSIFICATION if model.classifies else "regression"
+    if model.target not in table.names:
+        raise ValueError(
+            f"the target {model.target!r} is not a column of {table.path}, whose columns are {list_names(table.names)}"
+            f"{did_you_mean([model.target], table.names)}"
+        )
     target = read_target(table, model.target, task)
     rows = table.take(target.rows)
     X = model.encoder.encode(rows).X

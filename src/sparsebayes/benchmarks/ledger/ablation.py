@@ -16,6 +16,7 @@ from typing import Any
 from sparsebayes.benchmarks.ledger.apart import Run, measure_apart
 from sparsebayes.benchmarks.ledger.compare import Change, changes
 from sparsebayes.benchmarks.ledger.measure import Row
+from sparsebayes.benchmarks.ledger.record import commit
 
 _PACKAGE = "sparsebayes.inference"
 # Where the search of regressions lives.
@@ -137,12 +138,13 @@ def _mean(logarithms: list[float]) -> str:
 
 _HEAD = """# What each part of the search is worth
 
-The ledger's regressions without one policy of the search, or with half or twice one of its constants, held against the
-search as it is. Evidence is in nats, on average over the rows and at worst; error and seconds are multiples, in the
+The ledger's regressions without one policy of the search, or with half or twice one of its constants, compared with the
+unchanged search. Evidence is in nats, on average over the rows and at worst; error and seconds are multiples, in the
 geometric mean and (the error) at worst. The search is a chaotic map of its constants: on single tables anything moves
 the evidence by several nats, so that a mean within a nat of zero says that a constant decides nothing.
 
-Made by `sparsebayes bench ledger --ablate docs/ablation.md` with {rows}.
+Made by `sparsebayes bench ledger --ablate docs/ablation.md` with {rows}, at commit
+{commit}: later changes of the search are not in it.
 
 | variation | evidence | at worst | error x | at worst x | seconds x |
 |---|---|---|---|---|---|
@@ -153,4 +155,5 @@ def page(run: Run, lines: Iterable[str]) -> str:
     """The table as Markdown."""
     names = ", ".join(problem.name for problem in run.problems)
     seeds = "seed" if len(run.seeds) == 1 else "seeds"
-    return _HEAD.format(rows=f"{names}, {seeds} {', '.join(map(str, run.seeds))}") + "\n".join(lines) + "\n"
+    rows = f"{names}, {seeds} {', '.join(map(str, run.seeds))}"
+    return _HEAD.format(rows=rows, commit=commit() or "unknown") + "\n".join(lines) + "\n"

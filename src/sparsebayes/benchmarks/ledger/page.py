@@ -20,6 +20,10 @@ measured; in brackets stands the change of the evidence since the column before,
 is the root mean square error or the rate of errors, the log loss the mean of $-\\log p$ of the test targets. Seconds
 are processor time on whatever machine made the record, and compare within a row only roughly.
 
+Classifiers whose functions come from a regression on the classes (since `indicators`) count as not certified: their
+certificate is of Laplace's evidence, which did not choose them. `_ovr` is one model for each class against the rest;
+other rows of several classes are one model, in which classes share functions, or (`_joint`, the default of 0.1) do not.
+
 This page is made from the files in `benchmarks/ledger` by `sparsebayes bench ledger --page docs/ledger.md`;
 `sparsebayes bench ledger --against benchmarks/ledger/0.1.json` holds the present state against one of them.
 """

@@ -41,6 +41,7 @@ class Need(Enum):
 
     PASSES = "needs sums over all rows again at every step"
     ROWS = "looks at every row by itself"
+    RESIDUALS = "needs the residual of every row"
     FRESH = "makes functions on the way, which are evaluated on the rows"
     CENTRES = "puts a function on every row"
     FUNCTIONS = "computes functions of the entries of the rows"
