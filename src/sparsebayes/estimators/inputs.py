@@ -138,7 +138,7 @@ class Inputs(Described, Explained, Portable, ABC):
             # Where parameters are learned rows are drawn, left out and counted: copies are one row that weighs as much.
             first, place = distinct(X, y)
             X, y, rows = X[first], y[first], rows[first]
-            weights, given = (np.bincount(place, weights=each) for each in (weights, given))
+            weights, given = (np.bincount(place, weights=each).astype(np.float64) for each in (weights, given))
         task = Task(
             X,
             weights,
