@@ -464,3 +464,19 @@ def test_a_column_that_says_nothing_new_is_named(estimator, columns, expected):
     assert expected in model.kernel_status_.values()
     assert len(model.kernel_status_) == wide.shape[1]
     assert model.score(wide, target) > 0.8
+
+
+@pytest.mark.parametrize(("gamma", "likelihood"), [("evidence", "gaussian"), ("ard", "gaussian"), ("ard", "poisson")])
+def test_weights_are_copies_where_widths_are_learned(gamma, likelihood):
+    """Rows were counted, drawn and left out without their weights: other widths were learned, up to 11 nats apart."""
+    rng = np.random.default_rng(0)
+    X, weight = rng.standard_normal((40, 2)), rng.integers(0, 3, 40)
+    f = np.sin(2.0 * X[:, 0])
+    y = f + 0.2 * rng.standard_normal(40) if likelihood == "gaussian" else rng.poisson(np.exp(f))
+    rows = np.repeat(np.arange(40), weight)
+    one = RVR(gamma=gamma, likelihood=likelihood).fit(X, y, weight)
+    other = RVR(gamma=gamma, likelihood=likelihood).fit(X[rows], y[rows])
+    np.testing.assert_array_equal(rows[other.relevance_], one.relevance_)
+    np.testing.assert_allclose(other.kernel_.width, one.kernel_.width, rtol=1e-6)
+    assert other.log_marginal_likelihood_ == pytest.approx(one.log_marginal_likelihood_, abs=1e-6)
+    np.testing.assert_allclose(other.predict(X), one.predict(X), rtol=1e-5, atol=1e-6)

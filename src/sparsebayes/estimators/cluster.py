@@ -158,7 +158,8 @@ def columns_of(X: Any, without: Any = None) -> Any:
         return None
     import pandas
 
-    return pandas.DataFrame(columns=[name for name in X.columns if not (isinstance(without, str) and name == without)])
+    names: Any = [name for name in X.columns if not (isinstance(without, str) and name == without)]
+    return pandas.DataFrame(columns=names)
 
 
 def named(rows: Array, names: Any) -> Any:

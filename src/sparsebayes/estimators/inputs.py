@@ -29,7 +29,7 @@ from sparsebayes.estimators.dictionary import HALF_RANK, Dictionary, Kept, evalu
 from sparsebayes.estimators.explained import Explained
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.progress import Progress, silent_where_watched
-from sparsebayes.estimators.rows import map_rows
+from sparsebayes.estimators.rows import distinct, map_rows
 from sparsebayes.estimators.summary import Described
 from sparsebayes.estimators.support_report import SupportReport, make_report, name_functions
 from sparsebayes.estimators.task import Task
@@ -134,6 +134,11 @@ class Inputs(Described, Explained, Portable, ABC):
         rows = np.flatnonzero(weights > 0)
         if len(rows) < len(weights):
             X, y, weights, given = self._take(X, rows), y[rows], weights[rows], given[rows]
+        if self._learned_gamma is not None:
+            # Where parameters are learned rows are drawn, left out and counted: copies are one row that weighs as much.
+            first, place = distinct(X, y)
+            X, y, rows = X[first], y[first], rows[first]
+            weights, given = (np.bincount(place, weights=each).astype(np.float64) for each in (weights, given))
         task = Task(
             X,
             weights,

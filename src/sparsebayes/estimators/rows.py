@@ -20,6 +20,16 @@ def row_blocks(n: int, size: int = _ROWS) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
+def distinct(X: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First of each of the different rows with their targets, in order, and which of them every row is a copy of."""
+    told_by = np.column_stack([X, y])
+    _, first, place = np.unique(told_by, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[place.reshape(-1)]
+
+
 def map_rows(work: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
     """Return ``work(X)``, one row of output per row of X, computed in blocks where X is a large array.
 

@@ -201,7 +201,8 @@ def near_trimmed_fit(columns: Array, target: Array, weights: Array) -> Rows:
     place, (n, p) = place.reshape(-1), (len(first), columns.shape[1])
     if _ROWS_PER_FUNCTION * p > n:
         return np.ones(len(target), dtype=np.bool_)
-    counts, share = np.bincount(place, weights=weights), ((n + p + 1) // 2) / n
+    counts: Array = np.bincount(place, weights=weights).astype(np.float64)
+    share = ((n + p + 1) // 2) / n
     half, rng = share * float(np.sum(counts)), np.random.default_rng(0)
     different, aims = columns[first], target[first]
     fits = [_concentrate(different, aims, counts, rng.choice(n, p, replace=False), half) for _ in range(_SUBSETS)]
