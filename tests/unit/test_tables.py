@@ -74,6 +74,19 @@ class TestEncoder:
         assert X[1, 5] == 0.0  # the median of 1 and 3 is also the mean
         assert notes == ["'gap': 1 missing value filled in with the median 2"]
 
+    def test_a_gap_is_filled_by_what_half_of_the_others_are_below(self):
+        table = read("n,y\n1,0\n2,0\n,0\n900,0\n")
+        encoder, _ = self.learn(table)
+        X = encoder.encode(table).X
+        assert X[2, 0] == X[1, 0]
+
+    @pytest.mark.parametrize("zone", ["-05:00", "-0500", "-05"])
+    def test_zones_are_taken_to_the_same_clock(self, zone):
+        table = read(f"d,y\n2024-03-31 12:00{zone},0\n2024-03-31 17:00Z,0\n2024-03-31 22:00+05:00,0\n2024-04-01,1\n")
+        days = table.days("d", False)
+        np.testing.assert_allclose(days[:3], days[1], rtol=0, atol=1e-9)
+        assert days[3] - days[1] == pytest.approx(7.0 / 24.0)
+
     def test_centres_and_levels_are_those_of_the_training_rows(self):
         table = read("n,c,y\n1,x,0\n3,z,0\n100,w,0\n")
         encoder, _ = learn_encoder(table, np.array([0, 1]), leave_out={"y"})
