@@ -3,8 +3,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 from sparsebayes.tables import Options, TableModel, as_table, learn, learning, read_table, reopen, write_table
+from sparsebayes.tables.choice import by_folds
 from sparsebayes.tables.encoder import Category, Numeric, learn_encoder
 
 
@@ -170,3 +172,25 @@ class TestLearning:
             np.testing.assert_array_equal(ours, theirs)
         np.testing.assert_array_equal(reopen(model, data).test, study.test)
         assert len(reopen(model, self.data(30)).train) == 0
+
+
+class _Off(BaseEstimator):
+    """Predicts the first column times a number, with bars of one."""
+
+    likelihood = "gaussian"
+
+    def __init__(self, by=0.0):
+        self.by = by
+
+    def predict(self, X, return_std=True):
+        return self.by * X[:, 0], np.ones(len(X))
+
+
+@pytest.mark.parametrize(("by", "kept"), [(0.01, "columns"), (1.0, "rbf")], ids=["hardly worse", "worse"])
+def test_the_simplest_of_the_functions_that_do_about_as_well_is_kept(by, kept):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 1)), rng.normal(size=200)
+    by = by if X[:, 0] @ y < 0.0 else -by  # such that it is worse
+    found = by_folds({"rbf": _Off(), "columns": _Off(by)}, X, y, 0, lambda est, X, y: None)
+    assert found.scores["rbf"] > found.scores["columns"]
+    assert found.kept == kept
