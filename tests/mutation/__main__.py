@@ -81,6 +81,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "unit/test_trust.py::test_a_given_noise_is_no_noise_that_is_held",
         f"{_SUPPORT}certificate_says_what_a_noise_that_is_held_costs",
     ),
+    "estimators/uncertainty.py": ("unit/test_predictive.py", "unit/test_trust.py", "unit/test_calibration.py"),
+    "explain/problems.py": ("unit/test_inclusion.py",),
+    "explain/widening.py": ("unit/test_shapley.py",),
 }
 
 _OPPOSITE: dict[type, type] = {

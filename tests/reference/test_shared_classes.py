@@ -159,6 +159,23 @@ def test_no_addition_to_what_was_found_brings_a_nat():
     assert certify_classes(model, 0.1).log_evidence == pytest.approx(result.certificate.log_evidence, abs=1e-3)
 
 
+def test_a_certificate_sees_a_function_that_is_missing_and_what_functions_cost():
+    problem = replace(problem_of(6, n=80, classes=3), inclusion_cost=1.5)
+    rows = ClassRows(problem)
+    model = model_of(problem, (3, 11), (1.0, 1.0))
+    certificate = certify_classes(model, 0.1)
+    assert certificate.objective == pytest.approx(certificate.log_evidence - 2 * 1.5)
+    out = np.setdiff1d(np.arange(problem.design.shape[1]), model.functions)
+    really = [
+        model.with_functions(np.array([i]), np.array([alpha])).objective - model.objective
+        for i in out[rows.eligible[out]]
+        for alpha in (0.01, 0.1, 1.0)
+    ]
+    assert max(really) > 3.0  # else nothing would be seen here
+    assert not certificate.converged
+    assert certificate.excluded_gain > 0.5 * max(really)  # of the problem that is Gaussian at the mode: often more
+
+
 def _settings():
 
     return Settings(tol=1e-3, max_iter=10_000)

@@ -282,6 +282,15 @@ def test_the_bars_of_each_of_several_targets_are_its_own(likelihood):
         np.testing.assert_allclose(within.mean(axis=1), 0.5, atol=0.05)
 
 
+@pytest.mark.parametrize("kind", ["posterior", "augmented", "conformal"])
+def test_bars_of_weighted_rows_are_those_of_copies(kind):
+    counts = np.random.default_rng(6).integers(0, 5, len(X))
+    rows = np.repeat(np.arange(len(X)), counts)
+    weighted, copied = RVR(gamma=1 / 16).fit(X, Y, counts), RVR(gamma=1 / 16).fit(X[rows], Y[rows])
+    found, expected = (one.predict(NEW, return_std=True, uncertainty=kind)[1] for one in (weighted, copied))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_weights_of_the_rows_that_calibrate_are_copies(model):
     rng = np.random.default_rng(4)
     inputs, counts = rng.uniform(-10.0, 10.0, (40, 1)), rng.integers(0, 5, 40)

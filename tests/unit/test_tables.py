@@ -3,8 +3,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 from sparsebayes.tables import Options, TableModel, as_table, learn, learning, read_table, reopen, write_table
+from sparsebayes.tables.choice import by_folds
 from sparsebayes.tables.encoder import Category, Numeric, learn_encoder
 
 
@@ -73,6 +75,19 @@ class TestEncoder:
         np.testing.assert_array_equal(X[:, 1:5], [[1, 0, 0, 0], [0, 0, 1, 1], [0, 1, 0, 0]])
         assert X[1, 5] == 0.0  # the median of 1 and 3 is also the mean
         assert notes == ["'gap': 1 missing value filled in with the median 2"]
+
+    def test_a_gap_is_filled_by_what_half_of_the_others_are_below(self):
+        table = read("n,y\n1,0\n2,0\n,0\n900,0\n")
+        encoder, _ = self.learn(table)
+        X = encoder.encode(table).X
+        assert X[2, 0] == X[1, 0]
+
+    @pytest.mark.parametrize("zone", ["-05:00", "-0500", "-05"])
+    def test_zones_are_taken_to_the_same_clock(self, zone):
+        table = read(f"d,y\n2024-03-31 12:00{zone},0\n2024-03-31 17:00Z,0\n2024-03-31 22:00+05:00,0\n2024-04-01,1\n")
+        days = table.days("d", False)
+        np.testing.assert_allclose(days[:3], days[1], rtol=0, atol=1e-9)
+        assert days[3] - days[1] == pytest.approx(7.0 / 24.0)
 
     def test_centres_and_levels_are_those_of_the_training_rows(self):
         table = read("n,c,y\n1,x,0\n3,z,0\n100,w,0\n")
@@ -157,3 +172,25 @@ class TestLearning:
             np.testing.assert_array_equal(ours, theirs)
         np.testing.assert_array_equal(reopen(model, data).test, study.test)
         assert len(reopen(model, self.data(30)).train) == 0
+
+
+class _Off(BaseEstimator):
+    """Predicts the first column times a number, with bars of one."""
+
+    likelihood = "gaussian"
+
+    def __init__(self, by=0.0):
+        self.by = by
+
+    def predict(self, X, return_std=True):
+        return self.by * X[:, 0], np.ones(len(X))
+
+
+@pytest.mark.parametrize(("by", "kept"), [(0.01, "columns"), (1.0, "rbf")], ids=["hardly worse", "worse"])
+def test_the_simplest_of_the_functions_that_do_about_as_well_is_kept(by, kept):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 1)), rng.normal(size=200)
+    by = by if X[:, 0] @ y < 0.0 else -by  # such that it is worse
+    found = by_folds({"rbf": _Off(), "columns": _Off(by)}, X, y, 0, lambda est, X, y: None)
+    assert found.scores["rbf"] > found.scores["columns"]
+    assert found.kept == kept

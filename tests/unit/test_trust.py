@@ -244,6 +244,41 @@ def test_the_support_report_is_a_table(model):
     assert report.evidence_lost[worst] == pytest.approx(model.log_marginal_likelihood_ - without, rel=1e-6)
 
 
+def test_evidence_lost_by_targets_that_share_a_support_is_that_of_all_of_them():
+    """The function is removed from every target, by the densities of the targets without it."""
+    both = np.column_stack([Y, np.cos(X[:, 0]) + 0.3 * np.random.default_rng(1).standard_normal(len(Y))])
+    model = RVR(gamma=1 / 16, shared_support=True).fit(X, both)
+    found = model._supports[0]
+
+    def evidence(stays):
+        total = 0.0
+        for k, posterior in enumerate(model._posteriors):
+            values, alpha = model._values(X)[:, posterior.functions][:, stays], model.alpha_[k][stays]
+            C = posterior.noise_variance * np.eye(len(Y)) + (values / alpha) @ values.T
+            total += multivariate_normal.logpdf(both[:, k] - posterior.offset, cov=C)
+        return total
+
+    everyone = np.arange(len(found.evidence_lost))
+    assert evidence(everyone >= 0) == pytest.approx(model.log_marginal_likelihood_, rel=1e-9)
+    for j in everyone:
+        assert found.evidence_lost[j] == pytest.approx(evidence(everyone >= 0) - evidence(everyone != j), rel=1e-6)
+    # What is fit is the fall of the exponents alone: the rest is the price of a weight for each target.
+    squares = [posterior.mean**2 / np.diagonal(posterior.covariance) for posterior in model._posteriors]
+    np.testing.assert_allclose(found.fit_lost, 0.5 * np.sum(squares, axis=0), rtol=1e-6)
+
+
+def test_the_support_report_of_one_class_against_the_rest_is_of_that_class():
+    data = datasets.load("iris")
+    few, labels = data.data[::3], data.target[::3]
+    weight = np.where(labels == 0, 3.0, 1.0)
+    report = SparseBayesClassifier(multi_class="ovr").fit(few, labels, weight).support_report()
+    for k in range(3):
+        alone = SparseBayesClassifier().fit(few, labels == k, weight).support_report()
+        mine = [j for j, output in enumerate(report.output) if output == k]
+        assert [report.function[j] for j in mine] == list(alone.function)
+        np.testing.assert_allclose(report.weight[mine], alone.weight, rtol=1e-6)
+
+
 @pytest.mark.parametrize("multi_class", ["softmax", "ovr"])
 def test_the_support_report_names_classes(multi_class):
     data = datasets.load("iris")
@@ -275,6 +310,20 @@ def test_augmented_bars_are_those_of_the_enlarged_model(model):
     assert model.predict(place, True, "augmented")[1] == pytest.approx(expected, rel=1e-6)
     low, high = model.predict_interval(place, coverage=0.9, uncertainty="augmented")
     assert high - low == pytest.approx(2.0 * norm.ppf(0.95) * expected, rel=1e-6)
+
+
+def test_augmented_bars_of_a_robust_model_weigh_rows_as_it_does():
+    place, y = np.array([[1.3]]), Y.copy()
+    y[np.abs(X[:, 0] - 1.3) < 1.5] += 5.0  # next to it nothing is believed
+    model = RVR(gamma=1 / 16, likelihood="outliers").fit(X, y)
+    assert np.sum(model.outlier_probability_ > 0.9) > 5
+    Phi = np.hstack([model._values(X)[:, model._posteriors[0].functions], np.exp(-((X - place) ** 2) / 16)])
+    believed = (1.0 - model.outlier_probability_)[:, None]
+    alpha = np.append(model.alpha_, 1.0 / np.var(y))
+    covariance = np.linalg.inv(Phi.T @ (believed * Phi) / model.noise_variance_ + np.diag(alpha))
+    row = np.append(model._values(place)[0, model._posteriors[0].functions], 1.0)
+    expected = np.sqrt(model.noise_variance_ + row @ covariance @ row)
+    assert model.predict(place, True, "augmented")[1] == pytest.approx(expected, rel=1e-2)
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "student-t", "poisson"])
