@@ -436,7 +436,11 @@ def test_zero_weights_and_kernels():
     [
         (lambda X, y, m: inclusion(m, X, y).credible_sets(coverage=1.0), "coverage=1.0"),
         (lambda X, y, m: inclusion(m, X, y).credible_sets(min_abs_corr=-0.1), "min_abs_corr=-0.1"),
+        (lambda X, y, m: inclusion(m, X, y).credible_sets(coverage="high"), "coverage='high'"),
+        (lambda X, y, m: inclusion(m, X, y).credible_sets(min_abs_corr=None), "min_abs_corr=None"),
         (lambda X, y, m: inclusion(m, X, y[:-1]), "y has 59 rows"),
+        (lambda X, y, m: inclusion(m, X, np.append(y, y)), "y has 120 rows, and X 60"),
+        (lambda X, y, m: inclusion(m, X, np.append(y, 0.0), np.append(np.ones(59), 0.0)), "y has 61 rows, and X 60"),
         (lambda X, y, m: inclusion(m, X, np.column_stack([y, y])), r"y has 2 target\(s\)"),
         (lambda X, y, m: inclusion(m, X, y, max_effects=0), "max_effects=0"),
         (lambda X, y, m: single_effects(X, y[:-1]), r"y has shape \(59,\)"),

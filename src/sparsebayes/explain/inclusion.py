@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -157,8 +157,8 @@ class Inclusion:
             Smallest absolute correlation of any two members: a set whose members do not correlate says only that the
             data do not tell.
         """
-        for name, value, low in (("coverage", coverage, False), ("min_abs_corr", min_abs_corr, True)):
-            if not (0.0 <= value <= 1.0 if low else 0.0 < value < 1.0):
+        for name, value, ends in (("coverage", coverage, False), ("min_abs_corr", min_abs_corr, True)):
+            if not isinstance(value, Real) or not (0.0 < value < 1.0 or (ends and value in (0.0, 1.0))):
                 raise ValueError(f"{name}={value!r}: expected a number between 0 and 1")
         sets = []
         for output, (problem, state) in enumerate(self._found):
