@@ -6,7 +6,9 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit, softmax
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -112,6 +114,13 @@ def test_other_likelihoods_for_arviz(quiet, version):
     np.testing.assert_allclose(drawn.mean(axis=0), model.predict(X), rtol=0.15)
 
 
+def test_a_model_draws_for_arviz_itself(quiet, version):
+    X, y = numbers()
+    model = RVR(gamma=0.5).fit(X, y)
+    found, other = model.to_inference_data(X, y, draws=20), to_inference_data(model, X, y, draws=20)
+    np.testing.assert_array_equal(found["posterior"]["weight"].values, other["posterior"]["weight"].values)
+
+
 def test_wrong_calls_of_arviz(monkeypatch):
     X, y = numbers()
     model = RVR().fit(X, y)
@@ -190,6 +199,17 @@ def test_single_precision_and_several_targets(skl2onnx):
     assert list(said) == ["variable"]
     assert said["variable"].dtype == np.float32
     np.testing.assert_allclose(said["variable"], model.predict(X), atol=1e-4)
+
+
+def test_a_step_that_selects_is_not_taken_for_one_that_predicts(skl2onnx):
+    """Of one kept column the graph would be valid, with the model's predictions in the column's place."""
+    X, _ = numbers()
+    pipeline = make_pipeline(SparseBayesRegressor(), LinearRegression()).fit(X, np.exp(X[:, 1]))
+    with pytest.raises(NotImplementedError, match=r"step before LinearRegression.*ColumnTransformer"):
+        skl2onnx.to_onnx(pipeline, X[:1])
+    kept = ColumnTransformer([("kept", "passthrough", pipeline[0].get_support(indices=True).tolist())]).fit(X)
+    said = run(skl2onnx.to_onnx(make_pipeline(kept, pipeline[1]), X[:1]), X)["variable"][:, 0]
+    np.testing.assert_allclose(said, pipeline.predict(X), atol=1e-10)
 
 
 def test_skl2onnx_is_missing(monkeypatch):

@@ -63,6 +63,51 @@ def test_one_effect_is_exact():
     np.testing.assert_allclose(found.mean, prior * (X.T @ y) / (prior * n + noise), rtol=1e-10)
 
 
+@pytest.mark.parametrize("constant", [False, True])
+def test_noise_that_was_learned_is_integrated_out(constant):
+    """Against quadrature over log noise of the evidence of every candidate, and of none."""
+    X, y, _ = correlated(2, n=12, m=5, k=1)
+    y = y + 1.0
+    problem, effects = search(X, y, constant=constant)
+    hyper = Hyperparameters(0.7, 0.4)
+    found = effects.effect(problem.products, hyper, problem.total)
+    projection = np.eye(12) - np.full((12, 12), 1.0 / 12) if constant else np.eye(12)
+    basis = np.linalg.svd(projection)[0][:, : 12 - constant]  # the rows that a constant leaves
+    Z, t, n = basis.T @ X, basis.T @ y, 12 - constant
+    ratio = hyper.prior / hyper.noise  # the prior variance is in units of the noise's
+    covariances = [np.eye(n) + ratio * np.outer(z, z) for z in Z.T] + [np.eye(n)]
+    noises = np.exp(np.linspace(-6.0, 9.0, 4001))
+    logs = []
+    for C in covariances:
+        square, log_det = t @ np.linalg.solve(C, t), np.linalg.slogdet(C)[1]
+        logs.append(np.logaddexp.reduce(-0.5 * n * np.log(noises) - 0.5 * log_det - 0.5 * square / noises))
+    logs = np.array(logs)
+    share = np.exp(logs[:-1] - logs[:-1].max())
+    np.testing.assert_allclose(found.alpha, share / share.sum(), rtol=1e-6)
+    assert found.evidence == pytest.approx(np.log(np.mean(np.exp(logs[:-1] - logs[-1]))), rel=1e-6)
+
+
+def test_noise_held_low_finds_what_is_hidden_by_it():
+    """Where many effects lie in correlated columns, the first ones found explain the others away."""
+    behind = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((50, 5)) @ rng.standard_normal((5, 300)) + rng.standard_normal((50, 300))
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        causes = rng.choice(300, 6, replace=False)
+        y = X[:, causes] @ rng.choice([-1.0, 1.0], 6) + 0.5 * rng.standard_normal(50)
+        found, truth = single_effects(X, y), single_effects(X, y, start=causes)
+        behind.append(truth.log_evidence[0] - found.log_evidence[0])
+    assert np.sum(np.array(behind) < 0.1) >= 9
+
+
+def test_no_column_that_varies():
+    rng = np.random.default_rng(0)
+    found = single_effects(np.ones((30, 4)), rng.standard_normal(30))
+    np.testing.assert_array_equal(found.inclusion, 0.0)
+    assert len(found.credible_sets()) == 0
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.7])
 def test_against_enumeration(rho):
     apart = []
@@ -464,7 +509,11 @@ def test_zero_weights_and_kernels():
     [
         (lambda X, y, m: inclusion(m, X, y).credible_sets(coverage=1.0), "coverage=1.0"),
         (lambda X, y, m: inclusion(m, X, y).credible_sets(min_abs_corr=-0.1), "min_abs_corr=-0.1"),
+        (lambda X, y, m: inclusion(m, X, y).credible_sets(coverage="high"), "coverage='high'"),
+        (lambda X, y, m: inclusion(m, X, y).credible_sets(min_abs_corr=None), "min_abs_corr=None"),
         (lambda X, y, m: inclusion(m, X, y[:-1]), "y has 59 rows"),
+        (lambda X, y, m: inclusion(m, X, np.append(y, y)), "y has 120 rows, and X 60"),
+        (lambda X, y, m: inclusion(m, X, np.append(y, 0.0), np.append(np.ones(59), 0.0)), "y has 61 rows, and X 60"),
         (lambda X, y, m: inclusion(m, X, np.column_stack([y, y])), r"y has 2 target\(s\)"),
         (lambda X, y, m: inclusion(m, X, y, max_effects=0), "max_effects=0"),
         (lambda X, y, m: single_effects(X, y[:-1]), r"y has shape \(59,\)"),

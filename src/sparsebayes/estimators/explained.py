@@ -73,6 +73,28 @@ class Explained:
         """
         return self._explain().credible_sets(coverage, min_abs_corr)
 
+    def to_inference_data(
+        self, X: Any, y: ArrayLike, *, draws: int = 1000, random_state: int | np.random.Generator | None = 0
+    ) -> Any:
+        """Draws of the weights, outputs and predictions, for ArviZ.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows with their targets: those of the fit, or others.
+        draws : int, default=1000
+            Independent draws from the posterior.
+        random_state : int, Generator or None, default=0
+            Seed.
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree with ArviZ 1
+            As by :func:`sparsebayes.export.to_inference_data`.
+        """
+        export = import_module("sparsebayes.export")  # a layer above
+        return export.to_inference_data(self, X, y, draws=draws, random_state=random_state)
+
     def _explain(self) -> Any:
         check_is_fitted(self)
         if self._inclusion is None:

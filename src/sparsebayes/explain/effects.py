@@ -30,6 +30,15 @@ and :math:`\rho_l/(1-\rho_l)=\frac1M\sum_m\mathrm{BF}_m`.  Every update raises t
         -\sum_l\mathrm{KL}_l ,
 
 and so do those of V and σ².
+
+At the end a noise that was learned is integrated out of every effect's probabilities (:meth:`SingleEffects.finish`): of
+few rows it is known only roughly, and the noise of the largest bound is that beside the candidates that happen to fit
+best.  With :math:`T_l=E\|\mathbf t-\boldsymbol\Phi\sum_{k\ne l}\mathbf b_k\|^2`, the density :math:`1/\sigma^2` and
+:math:`\lambda` as it was found,
+
+.. math::
+
+    \log\mathrm{BF}_m = -\tfrac n2\log\Bigl(1-\frac{\kappa\,q_{lm}^2}{n\,T_l}\Bigr)+\tfrac12\log(1-\kappa) .
 """
 
 from __future__ import annotations
@@ -51,8 +60,8 @@ _FEW = 64
 _KEPT_BYTES = 1 << 28
 # Squared sine of the angle to the constant below which a column is one.
 _CONSTANT = 1e-10
-# Sweeps, and the rise of the bound per sweep below which they end.
-_SWEEPS, _RISE = 200, 1e-4
+# Sweeps, and the rise of the bound per sweep below which they end: at last, and where another search goes on.
+_SWEEPS, _RISE, _ROUGHLY = 200, 1e-4, 0.1
 # Sweeps with the rise of the last one that may have to make up what a trial is behind.
 _HOPE = 10.0
 # Part of the target's variance below which the noise is rounding error.
@@ -64,6 +73,9 @@ _SMALLEST = 9.0
 _RELATED = 0.3
 # Alternatives tried for one effect, and exchanges made.
 _ALTERNATIVES, _EXCHANGES = 8, 100
+# Parts of the target's variance at which the noise is held while effects are added, and effects up to which that is
+# worth its time.
+_HELD, _FEW_EFFECTS = (1.0, 0.1, 0.03), 20
 
 
 class Correlations:
@@ -214,26 +226,43 @@ class SingleEffects:
         Prior variance of the effects of scaled columns where it is given.
     max_effects : int
         Largest number of effects.
+    rise : float
+        Of the bound in a sweep, below which sweeps end.
     """
 
     def __init__(
-        self, problem: Correlations, *, noise: float | None, prior: float | None = None, max_effects: int
+        self,
+        problem: Correlations,
+        *,
+        noise: float | None,
+        prior: float | None = None,
+        max_effects: int,
+        rise: float = _RISE,
     ) -> None:
-        self.problem, self.noise, self.prior, self.max_effects = problem, noise, prior, max_effects
+        self.problem, self.noise, self.prior, self.max_effects, self.rise = problem, noise, prior, max_effects, rise
         count = int(problem.usable.sum())
         self._log_prior = np.where(problem.usable, -np.log(max(count, 1)), -np.inf)
 
     # -- one effect ----------------------------------------------------------------------------------------
 
-    def effect(self, q: Array, hyper: Hyperparameters) -> Effect:
-        """Best approximation of an effect's posterior, given the products with what the others leave."""
+    def effect(self, q: Array, hyper: Hyperparameters, error: float | None = None) -> Effect:
+        """Posterior of an effect, given the products with what the others leave.
+
+        With ``error``, the expected sum of squares that they leave, the noise is integrated out of the probabilities.
+        """
         n, noise = self.problem.size, hyper.noise
         ratio = n * hyper.prior / noise
         kappa = ratio / (1.0 + ratio)
-        exponents = self._log_prior + (0.5 * kappa / (n * noise)) * np.square(q)
-        top = float(exponents.max())
-        alpha = np.exp(np.maximum(exponents - top, -700.0))
-        total = float(alpha.sum())
+        explained = (kappa / n) * np.square(q)
+        if error is None:
+            exponents = self._log_prior + 0.5 * explained / noise
+        else:
+            left = np.maximum(1.0 - explained / max(error, np.finfo(float).tiny), _EXACT)
+            exponents = self._log_prior - 0.5 * self.problem.observations * np.log(left)
+        # There may be no candidate at all, if all columns are constant.
+        top = max(float(exponents.max()), -np.finfo(float).max)
+        alpha = np.where(self.problem.usable, np.exp(np.maximum(exponents - top, -700.0)), 0.0)
+        total = max(float(alpha.sum()), np.finfo(float).tiny)
         evidence = top + float(np.log(total)) - 0.5 * float(np.log1p(ratio))
         alpha /= total
         alpha[alpha < _NEGLIGIBLE] = 0.0
@@ -314,7 +343,7 @@ class SingleEffects:
             if learn:
                 state = self.learn(state)
             rise, before = bound - before, bound
-            if len(state.effects) == count and (rise < _RISE or bound + _HOPE * rise < beyond):
+            if len(state.effects) == count and (rise < self.rise or bound + _HOPE * rise < beyond):
                 break
         return state
 
@@ -388,12 +417,9 @@ class SingleEffects:
             trials.append(State((*others, first, second), left, state.hyper))
         return trials
 
-    def run(self, places: Sequence[int], noise: float) -> State:
-        """From given candidates to the end."""
-        state = self.start(places, noise)
-        if state.effects:
-            state = self.settle(state)
-        state = self.extend(state)
+    def climb(self, state: State) -> State:
+        """From given effects to the end."""
+        state = self.extend(self.settle(state) if state.effects else state)
         for _ in range(_EXCHANGES):
             exchanged = self.exchange(state)
             if exchanged is None:
@@ -401,6 +427,34 @@ class SingleEffects:
             state = self.extend(self.settle(exchanged))
         return state
 
-    def spare(self, state: State) -> Effect:
-        """What one effect more would be: probably none."""
-        return self.effect(state.residual, state.hyper)
+    def run(self, places: Sequence[int], noise: float) -> State:
+        """The best that is found from given candidates, and from none.
+
+        A noise that is learned from the start on lets the first effects, or the many of a model with more candidates
+        than rows, explain the rest away.  So effects are also added one by one at noises that are held, and released
+        when there is none to add.
+        """
+        found = [self.climb(self.start(places, noise))]
+        if self.noise is None and len(found[0].effects) <= _FEW_EFFECTS:
+            variance = max(self.problem.total / self.problem.observations, np.finfo(float).tiny)
+            for share in _HELD:
+                held = SingleEffects(
+                    self.problem,
+                    noise=share * variance,
+                    prior=self.prior,
+                    max_effects=min(self.max_effects, _FEW_EFFECTS),
+                    rise=_ROUGHLY,
+                )
+                found.append(self.climb(held.extend(held.start([], share * variance))))
+        return max(found, key=self.bound)
+
+    def finish(self, state: State) -> State:
+        """The effects as they are reported, and what one more would be: probably none."""
+        if self.noise is not None:
+            return replace(state, effects=(*state.effects, self.effect(state.residual, state.hyper)))
+        error, effects = self.expected_error(state), list[Effect]()
+        for old in state.effects:
+            q = state.residual + old.product
+            without = error + 2.0 * float(old.expected @ q) - self.problem.size * old.square
+            effects.append(self.effect(q, state.hyper, without))
+        return replace(state, effects=(*effects, self.effect(state.residual, state.hyper, error)))

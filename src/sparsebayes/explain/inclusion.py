@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from numbers import Integral
+from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,6 @@ from .problems import Candidates, Posed, candidates_of, problems_of
 _PAIRED = 100
 # Rounds of bounding a likelihood by a Gaussian, and the change of an inclusion probability below which they end.
 _ROUNDS, _SAME = 50, 1e-3
-# Effects up to which a second search, that adds them one by one, is worth its time.
-_TWICE = 20
 # Times the model's noise variance from which on the effects are a poorer description.
 _WORSE = 1.5
 
@@ -160,8 +158,8 @@ class Inclusion:
             Smallest absolute correlation of any two members: a set whose members do not correlate says only that the
             data do not tell.
         """
-        for name, value, low in (("coverage", coverage, False), ("min_abs_corr", min_abs_corr, True)):
-            if not (0.0 <= value <= 1.0 if low else 0.0 < value < 1.0):
+        for name, value, ends in (("coverage", coverage, False), ("min_abs_corr", min_abs_corr, True)):
+            if not isinstance(value, Real) or not (0.0 < value < 1.0 or (ends and value in (0.0, 1.0))):
                 raise ValueError(f"{name}={value!r}: expected a number between 0 and 1")
         sets = []
         for output, (problem, state) in enumerate(self._found):
@@ -343,11 +341,7 @@ def _search(
     problem = Correlations(design, target, weights, constant=constant, size=posed.size)
     search = SingleEffects(problem, noise=posed.noise, max_effects=limit)
     state = search.run(places, posed.start)
-    if places and posed.noise is None and len(state.effects) <= _TWICE:
-        # Where there are more candidates than rows, effects at the model's noise may explain each other's errors.
-        other = search.run([], max(problem.total / problem.observations, posed.start))
-        state = max(state, other, key=search.bound)
-    return (problem, replace(state, effects=(*state.effects, search.spare(state))), search.bound(state)), state
+    return (problem, search.finish(state), search.bound(state)), state
 
 
 def _bounded(design: Design, posed: Posed, y: Array, places: list[int], constant: bool, limit: int) -> _Found:

@@ -81,7 +81,7 @@ class Candidates:
     """All functions that a model could have kept, on its training rows of positive weight.
 
     ``kept`` are those that it kept, in the order of ``relevance_``; ``values`` are those of the kept functions with the
-    intercept's, and ``rows`` the rows of positive weight among those given.
+    intercept's, and ``rows`` the rows of positive weight among the ``given``.
     """
 
     design: Design
@@ -90,6 +90,7 @@ class Candidates:
     values: Array
     weights: Array
     rows: Index
+    given: int
     constant: bool
 
 
@@ -108,8 +109,8 @@ def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None) -> Candidat
         )
     X = est._check_new(X)
     weights = check_weights(sample_weight, X.shape[0])
-    rows = np.flatnonzero(weights > 0.0)
-    if len(rows) < len(weights):
+    rows, given = np.flatnonzero(weights > 0.0), len(weights)
+    if len(rows) < given:
         X, weights = X[rows], weights[rows]
     basis = getattr(est, "kernel_", None)
     basis = est._make_basis(X, weights) if basis is None else basis
@@ -131,7 +132,7 @@ def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None) -> Candidat
         else:
             kept = est.relevance_[est.relevance_ < len(functions)]
     values = evaluate_kept(est._functions, X, est._linear(), vars(est).get("X_offset_"))
-    return Candidates(design, tuple(names), kept, values, weights, rows, bool(est.fit_intercept))
+    return Candidates(design, tuple(names), kept, values, weights, rows, given, bool(est.fit_intercept))
 
 
 def _name(spec: dict[str, Any], row: int, rows: Index) -> str:
@@ -150,8 +151,11 @@ def _name(spec: dict[str, Any], row: int, rows: Index) -> str:
 def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
     """One problem for each target or class."""
     given = np.asarray(y)
-    if len(given) <= (candidates.rows.max() if len(candidates.rows) else -1):
-        raise ValueError(f"y has {len(given)} rows; X has more: pass the data that the model was fitted on")
+    if given.ndim == 0 or len(given) != candidates.given:
+        raise ValueError(
+            f"y has {given.size if given.ndim == 0 else len(given)} rows, and X {candidates.given}: pass the data that "
+            "the model was fitted on"
+        )
     given = given[candidates.rows]
     if is_classifier(est):
         return _classes(est, candidates, given)

@@ -42,6 +42,18 @@ def _outputs(est: Any) -> list[tuple[str, str, list[int | None]]]:
     return [("variable", "mean", [None, targets]), ("std", "std", [None, targets])]
 
 
+def _refuse_selection(operator: Any) -> None:
+    """Refuse a model that another step takes its columns from: skl2onnx would hand on its predictions instead."""
+    steps = [step for output in operator.outputs for step in output.operators_inputs_ if step.raw_operator is not None]
+    if steps:
+        own, other = (type(step.raw_operator).__name__ for step in (operator, steps[0]))
+        raise NotImplementedError(
+            f"{own} is a step before {other}, which takes "
+            "the columns that it kept; skl2onnx knows its predictions only. Put ColumnTransformer([('kept', "
+            "'passthrough', model.get_support(indices=True).tolist())]) in its place"
+        )
+
+
 @dataclass(frozen=True)
 class _Converter:
     """The functions that skl2onnx wants of a converter; its modules come with it, since they are optional."""
@@ -54,6 +66,7 @@ class _Converter:
     def shapes(self, operator: Any) -> None:
         """Set the types and shapes of the outputs."""
         est = operator.raw_operator
+        _refuse_selection(operator)
         double = isinstance(operator.inputs[0].type, self.types.DoubleTensorType)
         number = self.types.DoubleTensorType if double else self.types.FloatTensorType
         for output, (_, inside, shape) in zip(operator.outputs, _outputs(est), strict=False):
