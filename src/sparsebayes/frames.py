@@ -12,4 +12,4 @@ def data_frame(data: Any, columns: Sequence[str] | None = None) -> Any:
         import pandas
     except ImportError as error:
         raise ImportError('a DataFrame needs pandas: pip install "sparsebayes[files]"') from error
-    return pandas.DataFrame(data, columns=None if columns is None else list(columns))
+    return pandas.DataFrame(data, columns=None if columns is None else pandas.Index(list(columns)))
