@@ -13,6 +13,7 @@ from sparsebayes.benchmarks import classes
 from sparsebayes.benchmarks.classes import class_problems, run, summary
 from sparsebayes.benchmarks.ledger.cases import Case, NotAtHandError, Problem
 from sparsebayes.benchmarks.ledger.measure import Row
+from sparsebayes.benchmarks.small import small_problems
 
 
 def draw(seed):
@@ -68,8 +69,26 @@ def test_means_are_over_draws():
     assert np.isclose(json.loads(classes.as_json(rows))["means"][0]["error"], 0.2)
 
 
+def test_a_class_of_one_row_has_no_log_loss_of_platt():
+    ours, svc, logistic = run(class_problems(["alone"]), [0], lambda text: None)
+    assert np.isfinite(ours.loss)
+    assert svc.loss is None
+    assert svc.error < 0.2
+    shown = classes.table([ours, svc, logistic])
+    assert list(shown.columns[5].cells)[1] == ""
+
+
+@pytest.mark.parametrize("problem", small_problems(), ids=lambda problem: problem.name)
+def test_small_tables_are_drawn_anew_with_every_seed(problem):
+    first, again, other = problem.draw(0), problem.draw(0), problem.draw(1)
+    np.testing.assert_array_equal(first.X, again.X)
+    assert not np.array_equal(first.X, other.X)
+    np.testing.assert_allclose(first.X.mean(axis=0), 0.0, atol=1e-9)
+    assert len(np.unique(first.y)) == len(np.unique(first.y_test)) > 1
+
+
 def test_problems_are_chosen_by_name():
     assert [problem.name for problem in class_problems(["image", "banana"])] == ["banana", "image"]
-    assert all("classification" in problem.kinds for problem in class_problems())
+    assert all({"classification", "small", "odd"} & set(problem.kinds) for problem in class_problems())
     with pytest.raises(ValueError, match="no problem is called 'nowhere'"):
         class_problems(["nowhere"])

@@ -136,18 +136,23 @@ def test_classes_are_judged_by_their_probabilities():
         new, observed = datasets.make_ripley(200, random_state=seed + 50)
         return Case(X, y, new, observed, gamma=4.0, classes=True)
 
-    rows = list(
-        chances.run([Problem("ripley", ("classification",), drawn), Problem("far", (), absent)], [0], lambda text: None)
-    )
-    assert [row.kind for row in rows] == ["moderated", "mode"]
-    case = drawn(0)
-    model = RVC(gamma=4.0).fit(case.X, case.y)
-    p = model.predict_proba(case.X_test)
-    expected = -np.mean(np.log(p[np.arange(200), np.searchsorted(model.classes_, case.y_test)]))
-    assert rows[0].loss == pytest.approx(expected)
-    assert 0.0 < rows[0].error < 0.2
-    assert chances.summary([*rows, *rows])[0].seed == 2
-    assert chances.table(rows).row_count == 2
+    tables = [Problem("ripley", ("classification",), drawn), Problem("far", (), absent)]
+    stated = list(chances.run(tables, [0, 1], lambda text: None))
+    assert [one.kind for one in stated] == ["moderated", "mode"] * 2
+    p, hit, true = [], [], []
+    for seed in (0, 1):
+        case = drawn(seed)
+        model = RVC(gamma=4.0).fit(case.X, case.y)
+        both = model.predict_proba(case.X_test)
+        p.append(both.max(axis=1))
+        hit.append(model.predict(case.X_test) == case.y_test)
+        true.append(both[np.arange(200), np.searchsorted(model.classes_, case.y_test)])
+    row, _, *means = chances.summary(stated)
+    assert (row.problem, row.draws, row.rows, row.kind) == ("ripley", 2, 400, "moderated")
+    assert row.loss == pytest.approx(-np.mean(np.log(np.concatenate(true))))
+    assert row.error == pytest.approx(chances.calibration_error(np.concatenate(p), np.concatenate(hit)))
+    assert [mean.error for mean in means] == [pytest.approx(one.error) for one in chances.summary(stated)[:2]]
+    assert chances.table(chances.summary(stated)).row_count == 4
     assert [p.name for p in chances.problems(["titanic"])] == ["titanic"]
     with pytest.raises(ValueError, match="no problem is called 'energy'"):
         chances.problems(["energy"])

@@ -11,14 +11,15 @@ from rich.table import Table
 
 from sparsebayes.benchmarks.ledger.cases import Case, Problem
 from sparsebayes.benchmarks.ledger.problems import drawn
-from sparsebayes.benchmarks.ledger.tables import table_problems
+from sparsebayes.benchmarks.ledger.tables import RAETSCH, table_problems
+from sparsebayes.benchmarks.small import small_problems
 from sparsebayes.benchmarks.varying import Check
 from sparsebayes.estimators import RVC, RVR
 
 Array = NDArray[np.float64]
 
-# Tables of two classes and of several that take seconds.
-_TABLES = ("banana", "breast_cancer", "titanic", "waveform", "segment")
+# Pima and the published splits of Raetsch's sets.
+_TABLES = ("pima_ripley", *RAETSCH)
 _GROUPS = 10
 _LEAST = 1e-12
 # Rows of the simulated counts that are learned from and judged by.
@@ -26,13 +27,36 @@ _ROWS, _NEW = 200, 1000
 
 
 @dataclass(frozen=True)
-class Row:
-    """What the probabilities of a model are worth on one draw of a problem.
+class Stated:
+    """Probabilities on the test rows of one draw of a problem.
 
     Attributes
     ----------
-    problem, seed, kind : str, int, str
+    problem, kind : str
         What was measured: ``"moderated"`` (the default) or ``"mode"``.
+    probability, hit : ndarray of shape (n,)
+        Probability of the class that is predicted, and whether it was the true one.
+    true : ndarray of shape (n,)
+        Probability of the true class.
+    """
+
+    problem: str
+    kind: str
+    probability: Array
+    hit: NDArray[np.bool_]
+    true: Array
+
+
+@dataclass(frozen=True)
+class Row:
+    """What probabilities are worth on all draws of a problem together.
+
+    A calibration error of few rows is mostly chance (about .1 for a hundred), and its mean over draws no less.
+
+    Attributes
+    ----------
+    problem, draws, rows, kind : str, int, int, str
+        What was measured, and on how many test rows of how many draws.
     error : float
         Calibration error of the class that is predicted.
     loss : float
@@ -40,7 +64,8 @@ class Row:
     """
 
     problem: str
-    seed: int
+    draws: int
+    rows: int
     kind: str
     error: float
     loss: float
@@ -59,18 +84,16 @@ def calibration_error(probability: Array, hit: NDArray[np.bool_]) -> float:
     return sum(gaps) / len(probability)
 
 
-def measure(problem: str, seed: int, case: Case) -> list[Row]:
+def measure(problem: str, case: Case) -> list[Stated]:
     """Both kinds of probabilities on one draw."""
     model = RVC(gamma=case.gamma or "scale", **case.settings).fit(case.X, case.y)
     truth = np.searchsorted(model.classes_, case.y_test)
-    rows = []
+    found = []
     for kind, moderated in (("moderated", True), ("mode", False)):
         p = model.predict_proba(case.X_test, moderated=moderated)
-        best = np.argmax(p, axis=1)
-        error = calibration_error(np.max(p, axis=1), best == truth)
-        loss = -float(np.mean(np.log(np.maximum(p[np.arange(len(truth)), truth], _LEAST))))
-        rows.append(Row(problem, seed, kind, error, loss))
-    return rows
+        true = np.take_along_axis(p, truth[:, None], axis=1)[:, 0]
+        found.append(Stated(problem, kind, np.max(p, axis=1), np.argmax(p, axis=1) == truth, true))
+    return found
 
 
 def counts(n_seeds: int = 10) -> list[Check]:
@@ -95,7 +118,7 @@ def counts(n_seeds: int = 10) -> list[Check]:
 
 def problems(only: Iterable[str] = ()) -> list[Problem]:
     """The classifications that are measured, or those of the ledger that are named."""
-    known = {p.name: p for p in table_problems() if "classification" in p.kinds}
+    known = {p.name: p for p in [*table_problems(), *small_problems()] if set(p.kinds) & {"classification", "small"}}
     wanted = list(only) or list(_TABLES)
     unknown = [name for name in wanted if name not in known]
     if unknown:
@@ -103,28 +126,35 @@ def problems(only: Iterable[str] = ()) -> list[Problem]:
     return [known[name] for name in wanted]
 
 
-def run(tables: list[Problem], seeds: list[int], tell: Callable[[str], None]) -> Iterator[Row]:
-    """Rows as they come; what cannot be measured is told and left out."""
-    for problem, seed, case in drawn(tables, seeds, tell):
-        yield from measure(problem.name, seed, case)
+def run(tables: list[Problem], seeds: list[int], tell: Callable[[str], None]) -> Iterator[Stated]:
+    """Probabilities as they come; what cannot be measured is told and left out."""
+    for problem, _, case in drawn(tables, seeds, tell):
+        yield from measure(problem.name, case)
 
 
-def summary(rows: list[Row]) -> list[Row]:
-    """Means over the seeds of every problem and kind; the seed is their number."""
-    pairs = list(dict.fromkeys((row.problem, row.kind) for row in rows))
+def summary(stated: list[Stated]) -> list[Row]:
+    """One row for every problem and kind, of the test rows of all draws together, and the means over problems."""
     found = []
-    for name, kind in pairs:
-        mine = [row for row in rows if (row.problem, row.kind) == (name, kind)]
+    for name, kind in dict.fromkeys((one.problem, one.kind) for one in stated):
+        mine = [one for one in stated if (one.problem, one.kind) == (name, kind)]
+        fields = ("probability", "hit", "true")
+        probability, hit, true = (np.concatenate([getattr(one, field) for one in mine]) for field in fields)
+        loss = -float(np.mean(np.log(np.maximum(true, _LEAST))))
+        found.append(Row(name, len(mine), len(hit), kind, calibration_error(probability, hit), loss))
+    means = []
+    for kind in dict.fromkeys(row.kind for row in found):
+        mine = [row for row in found if row.kind == kind]
+        draws, rows = sum(row.draws for row in mine), sum(row.rows for row in mine)
         error, loss = (float(np.mean([getattr(row, field) for row in mine])) for field in ("error", "loss"))
-        found.append(Row(name, len(mine), kind, error, loss))
-    return found
+        means.append(Row("mean", draws, rows, kind, error, loss))
+    return found + means
 
 
 def table(rows: list[Row]) -> Table:
-    """The means, for a terminal."""
+    """For a terminal."""
     found = Table(title="probabilities of classes: calibration error, and mean negative log probability")
-    for heading in ("problem", "draws", "kind", "error", "loss"):
+    for heading in ("problem", "draws", "rows", "kind", "error", "loss"):
         found.add_column(heading, justify="left" if heading in ("problem", "kind") else "right")
-    for row in summary(rows):
-        found.add_row(row.problem, str(row.seed), row.kind, f"{row.error:.3f}", f"{row.loss:.3f}")
+    for row in rows:
+        found.add_row(row.problem, str(row.draws), str(row.rows), row.kind, f"{row.error:.3f}", f"{row.loss:.3f}")
     return found

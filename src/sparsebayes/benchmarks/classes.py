@@ -14,8 +14,11 @@ from sparsebayes.benchmarks.ledger.cases import Case, Problem
 from sparsebayes.benchmarks.ledger.measure import OURS, Row, log_loss, measure, timed
 from sparsebayes.benchmarks.ledger.problems import drawn
 from sparsebayes.benchmarks.ledger.tables import OTHER_WAYS, table_problems
+from sparsebayes.benchmarks.small import small_problems
 
 SVC_NAME, LOGISTIC = "svc", "logistic"
+# Of Platt's method, as many as scikit-learn's default.
+_FOLDS = 5
 # Small enough for a minute.
 _QUICK = ("banana", "breast_cancer", "waveform")
 _HEADINGS = ("problem", "draws", "method", "evidence", "error", "log loss", "kept", "seconds", "x svc", "status")
@@ -23,8 +26,8 @@ _FIGURES = ("evidence", "error", "loss", "kept", "seconds")
 
 
 def class_problems(only: Iterable[str] = (), *, quick: bool = False) -> list[Problem]:
-    """The classifications of the ledger at the classifier's defaults, or those that are named."""
-    known = [problem for problem in table_problems() if "classification" in problem.kinds]
+    """The classifications of the ledger at the classifier's defaults, small and odd tables, or those that are named."""
+    known = [problem for problem in table_problems() if "classification" in problem.kinds] + small_problems()
     names = [problem.name for problem in known]
     plain = [name for name in names if not name.endswith(OTHER_WAYS)]
     wanted = list(only) or (list(_QUICK) if quick else plain)
@@ -35,7 +38,10 @@ def class_problems(only: Iterable[str] = (), *, quick: bool = False) -> list[Pro
 
 
 def support_vectors(problem: str, seed: int, case: Case) -> Row:
-    """SVC(C=1) with the problem's kernel; its seconds are of the plain fit, its log loss is by Platt's method."""
+    """SVC(C=1) with the problem's kernel; its seconds are of the plain fit, its log loss is by Platt's method.
+
+    That takes five folds, each with all classes: there is no log loss where a class has fewer rows.
+    """
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
 
@@ -43,8 +49,10 @@ def support_vectors(problem: str, seed: int, case: Case) -> Row:
     whole: Any = False
     model = SVC(gamma=width)
     fitted, seconds = timed(lambda: model.fit(case.X, case.y))
-    platt, _ = timed(lambda: CalibratedClassifierCV(model, ensemble=whole).fit(case.X, case.y))
-    loss = log_loss(platt.predict_proba(case.X_test), platt.classes_, case.y_test)
+    loss = None
+    if np.min(np.unique(case.y, return_counts=True)[1]) >= _FOLDS:
+        platt, _ = timed(lambda: CalibratedClassifierCV(model, ensemble=whole, cv=_FOLDS).fit(case.X, case.y))
+        loss = log_loss(platt.predict_proba(case.X_test), platt.classes_, case.y_test)
     error = case.error(fitted.predict(case.X_test))
     return Row(problem, seed, SVC_NAME, error=error, loss=loss, kept=len(fitted.support_), seconds=seconds)
 
@@ -103,7 +111,8 @@ def table(rows: list[Row]) -> Table:
         beside = seconds.get(row.problem)
         ratio = "" if not beside or row.seconds is None or row.method == SVC_NAME else f"{row.seconds / beside:.1f}"
         evidence = f"{row.evidence:.1f}" if row.evidence is not None and row.method == OURS else ""
-        figures = [evidence, f"{row.error:.4f}", f"{row.loss:.4f}", f"{row.kept:.0f}", f"{row.seconds:.3f}"]
+        loss = "" if row.loss is None else f"{row.loss:.4f}"
+        figures = [evidence, f"{row.error:.4f}", loss, f"{row.kept:.0f}", f"{row.seconds:.3f}"]
         found.add_row(row.problem, str(row.seed), row.method, *figures, ratio, row.status)
     return found
 

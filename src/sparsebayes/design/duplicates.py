@@ -61,8 +61,9 @@ def _candidates(design: Design) -> list[Index]:
         new = np.diff(label[order]) != 0
         new |= np.diff(print_[order]) > np.maximum(slack[live][order][1:], slack[live][order][:-1])
         label[order] = np.concatenate([[0], np.cumsum(new)])[: live.size]
-    cuts = np.flatnonzero(np.diff(label[order])) + 1
-    return [np.sort(live[group]) for group in np.split(order, cuts) if group.size > 1]
+    starts = np.searchsorted(label[order], np.arange(label.max(initial=-1) + 2))
+    several = np.flatnonzero(np.diff(starts) > 1)  # few, where there may be thousands that are alone
+    return [np.sort(live[order[starts[k] : starts[k + 1]]]) for k in several]
 
 
 def _packs(groups: list[Index], limit: int) -> Iterator[Index]:

@@ -17,7 +17,7 @@ from sparsebayes.estimators.regression import pose
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import ParameterStatus, Result, Sequential, Status
 from sparsebayes.inference.fit.classes import SharedFunctions, run_classes
-from sparsebayes.inference.fit.indicators import FEW_FUNCTIONS, ROWS_EACH, contrasts, run_indicators
+from sparsebayes.inference.fit.indicators import ROWS_EACH, contrasts, run_indicators
 from sparsebayes.inference.fit.run import run
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
@@ -63,12 +63,11 @@ def regressable(task: Task) -> bool:
     return plain and task.gamma is None and task.n_restarts == 0 and task.thread is None
 
 
-def chosen_by(evidence: str, task: Task, n_functions: float, n_spanning: Callable[[int], int]) -> str:
+def chosen_by(evidence: str, task: Task, n_functions: float) -> str:
     """Whose evidence chooses the functions of two classes: ``"indicators"`` or ``"laplace"``.
 
-    Where few functions for so many rows span the dictionary, none of its models separates the classes by chance, and
-    Laplace's evidence can be trusted with every precision.  Of a large dictionary it would take many times as long for
-    the same error, however few functions span it.  A regression is not kept in a checkpoint.
+    Of few functions for so many rows none of the models separates the classes by chance, and Laplace's evidence can be
+    trusted with every precision.  A regression is not kept in a checkpoint.
 
     Parameters
     ----------
@@ -78,15 +77,12 @@ def chosen_by(evidence: str, task: Task, n_functions: float, n_spanning: Callabl
         The rows, and what else was asked for.
     n_functions : float
         Functions of the dictionary.
-    n_spanning : callable
-        How many of them roughly span the others, if that is at most some number.
     """
     if not regressable(task) or evidence == "laplace":
         return "laplace"
     if evidence == "indicators":
         return "indicators"
-    most = int(task.n_rows) // ROWS_EACH
-    few = n_functions <= most or (n_functions <= FEW_FUNCTIONS and n_spanning(most) <= most)
+    few = n_functions <= int(task.n_rows) // ROWS_EACH
     return "laplace" if few or task.checkpoint is not None else "indicators"
 
 
@@ -107,11 +103,7 @@ def fit_classification(
     """
     joint = joint and n_classes > 2
     shared = joint and shared and regressable(task)
-    by = (
-        "laplace"
-        if joint
-        else chosen_by(evidence, task, dictionary.n_functions, partial(dictionary.n_spanning, task.X))
-    )
+    by = "laplace" if joint else chosen_by(evidence, task, dictionary.n_functions)
     _check_checkpoint(task, shared, by)
     # The other solvers, and classes that share functions, compute on the host.
     there = is_elsewhere(task.X) and isinstance(task.solver, Sequential) and not shared
@@ -232,7 +224,7 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
     posteriors, supports, alphas, weights = [], [], [], []
     for result, (columns, outputs) in zip(results, split, strict=True):
         active = result.active
-        covariance = _covariance(active)
+        covariance = _covariance(result)
         where = np.array([kept.place[int(c)] for c in columns], dtype=np.intp)
         order = np.lexsort((where, outputs))
         n_outputs = active.problem.n_outputs
@@ -242,7 +234,7 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
         if isinstance(active, SharedFunctions):
             posterior = _tempered(posterior, active, columns, where)
         elif isinstance(active, LaplaceActive) and result.by_regression:
-            posterior = replace(posterior, temper=active.best_share(covariance, TEMPERS))
+            posterior = replace(posterior, temper=active.best_share(TEMPERS))
         alpha = np.full((n_outputs, len(kept.place)), np.inf)
         alpha[posterior.outputs, posterior.functions] = active.alpha[order]
         weight = np.zeros((n_outputs, len(kept.place)))
@@ -256,9 +248,11 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
     )
 
 
-def _covariance(active: Active | SharedFunctions) -> Array:
-    """Posterior covariance of the weights: that nearest to the posterior; of a bound its own."""
-    return active.nearest_covariance() if isinstance(active, LaplaceActive) else active.covariance
+def _covariance(result: Result) -> Array:
+    """Posterior covariance of the weights: that nearest to the posterior; by regression, or of a bound, its own."""
+    active = result.active
+    nearest = isinstance(active, LaplaceActive) and not result.by_regression
+    return active.nearest_covariance() if nearest else active.covariance
 
 
 def _support(active: Active | SharedFunctions, order: Index) -> Support:

@@ -105,7 +105,7 @@ class _Classifier(ClassifierMixin, Inputs):
     def _by_regression(self, task: Task) -> bool:
         if self._joint:
             return self.shared_support and regressable(task)
-        return chosen_by(self.evidence, task, np.inf, int) == "indicators"
+        return chosen_by(self.evidence, task, np.inf) == "indicators"
 
     def _largest_rank(self, task: Task) -> float:
         if not self._by_regression(task):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -210,7 +209,7 @@ def fit_classification(
     n_outputs = len(classes) if joint and len(classes) > 2 else 1
     rule = task.rule(np.tile(distinct, n_outputs))
 
-    by = classification.chosen_by(evidence, task, dictionary.n_functions, partial(dictionary.n_spanning, None))
+    by = classification.chosen_by(evidence, task, dictionary.n_functions)
     results = []
     for which in against:
         problem = PartitionedProblem(

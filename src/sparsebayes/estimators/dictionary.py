@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
-from sparsebayes.basis.arrays import ArrayFunctions, Place, evaluate_elsewhere, is_elsewhere
+from sparsebayes.basis.arrays import Place, evaluate_elsewhere, is_elsewhere
 from sparsebayes.basis.distances import scattered_rows
 from sparsebayes.basis.kernels import Kernel, KernelFunctions
 from sparsebayes.basis.places import Places
@@ -25,7 +25,6 @@ from sparsebayes.design import (
     Reduction,
     as_design,
     centred,
-    compress_elsewhere,
     compress_kernel,
     representatives,
 )
@@ -46,8 +45,6 @@ _WORTH_IT = 500_000
 # The largest rank at which it pays, as a part of the functions.
 HALF_RANK = 0.5
 _REMAINDER = 1e-5
-# What may be left over of a function, as a part of its square, by others that roughly span it.
-_ROUGH_REMAINDER = 0.05
 # The bounds by which the certificate rules functions out grow with the number of rows: for more rows than this, a
 # closer compression leaves it fewer to evaluate.
 _MANY_ROWS = 100_000
@@ -158,17 +155,6 @@ class Dictionary:
     def n_functions(self) -> int:
         """Functions that are no copies of others, those that are no candidates among them."""
         return int(np.sum(self.eligible)) + self.left_aside
-
-    def n_spanning(self, X: Any, most: int) -> int:
-        """Functions that roughly span all of them, if these are ``most`` functions of a smooth kernel; else all."""
-        functions = self.functions
-        if isinstance(functions, ArrayFunctions) and functions.compressible:
-            found: Any = compress_elsewhere(functions, X, _ROUGH_REMAINDER, most)
-        elif isinstance(functions, KernelFunctions) and functions.compressible:
-            found = compress_kernel(functions, functions.centres, _ROUGH_REMAINDER, most)
-        else:
-            found = None
-        return self.n_functions if found is None else len(found.landmarks)
 
     @classmethod
     def of_reduction(

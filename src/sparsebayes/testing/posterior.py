@@ -187,6 +187,8 @@ def _laplace(est: Any, posterior: Any, values: Array, y: NDArray[Any], weights: 
     mean = posterior.mean + covariance @ uphill  # one Newton step: none is left at the mode
     _, log_det = np.linalg.slogdet(precision)
     prior = 0.5 * float(np.sum(np.log(alpha))) - 0.5 * float(alpha @ posterior.mean**2)
+    if est.status_.name == "INDICATORS":  # a regression chose the functions: the covariance is Laplace's
+        return _relative(est, posterior, mean, _inverse(precision), log_p + prior - 0.5 * float(log_det))
     expected = _expected(columns @ posterior.mean, columns, posterior.covariance, weights)
     covariance = _inverse(np.einsum("nka,nkb->ab", columns, expected @ columns) + np.diag(alpha))
     found = _relative(est, posterior, mean, covariance, log_p + prior - 0.5 * float(log_det))

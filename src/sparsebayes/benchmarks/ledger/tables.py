@@ -33,7 +33,7 @@ _SEVERAL_CLASSES = {
     "satimage": ("classification/satimage.csv.gz", 800),
     "letter": ("classification/letter.csv.gz", 2000),
 }
-_RAETSCH = ("banana", "breast_cancer", "german", "image", "titanic", "waveform")
+RAETSCH = ("banana", "breast_cancer", "german", "image", "titanic", "waveform")
 # Targets that are not the last column.
 _TARGETS = ("median_house_value",)
 _LABELS = ("Class", "class", "classes", "lettr", "spam", "target")
@@ -60,7 +60,7 @@ OTHER_WAYS = tuple(ending for ending in _WAYS if ending)
 def table_problems() -> list[Problem]:
     """All problems of real tables; several classes jointly, and one against the rest."""
     found = [_problem(name, "regression", partial(_regression, *where)) for name, where in _REGRESSION.items()]
-    found += [Problem(name, ("classification", "papers"), partial(_published, name)) for name in _RAETSCH]
+    found += [Problem(name, ("classification", "papers"), partial(_published, name)) for name in RAETSCH]
     found += [_problem(name, "classification", partial(_classes, *where, {})) for name, where in _TWO_CLASSES.items()]
     for name, where in _SEVERAL_CLASSES.items():
         for ending, options in _WAYS.items():

@@ -143,7 +143,7 @@ def intervals(
     rows = list(bars.run(problems, draws, rival or [], progress.print, gamma))
     checks = list(noise.run(progress.print)) if varying or everything else []
     checks += others.counts() if chances or everything else []
-    classes = list(others.run(tables, draws, progress.print))
+    classes = others.summary(list(others.run(tables, draws, progress.print)))
     if not rows and not checks:
         raise ValueError("nothing could be measured: SPARSEBAYES_DATA must name the folder of the tables")
     judged = [asdict(check) | {"met": check.met} for check in checks]

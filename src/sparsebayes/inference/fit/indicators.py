@@ -34,16 +34,17 @@ from sparsebayes.inference.solvers.solver import Solver
 from sparsebayes.inference.status import Record, Status
 from sparsebayes.threads import one_thread
 
-# Functions that the regression chooses at most, one for so many rows, and in any case; it may always choose a few.
-ROWS_EACH = 8
+# Functions that the regression chooses at most, one for so many rows, and in any case; it may always choose a few.  One
+# contrast alone is followed by chance more easily than several that share their functions.
+ROWS_EACH, _ROWS_EACH_ALONE = 8, 16
 MOST = 300
 _FEWEST = 10
 # Functions up to which all of them are scored at every step: of more, those that nearly span the others.
 FEW_FUNCTIONS = 3001
 # By how much precisions of the regression are divided at first: log-odds are five or six times as large as indicators.
-# And the first and last factor by which better ones are sought: closer costs a mode for next to no evidence.
+# And the factor between those that are tried, whose heights are close to a parabola of its logarithm.
 LARGER = 30.0
-_COARSELY, _FINELY = 4.0, 1.5
+_STEP = 4.0
 # What the regression is content with, in nats, and how closely its maximum is found.
 _ROUGHLY, _CLOSELY = 0.03, 1e-15
 # Noise variance of the regression, as a part of its targets' mean square, below which it has collapsed and is held: it
@@ -155,11 +156,15 @@ def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[
     functions, alpha : ndarray of shape (P,)
         Numbers of the functions, and precisions in their units.
     """
-    few = problem.n_functions <= FEW_FUNCTIONS
-    small = problem if few else problem.reduced(lambda done: None, noise_given=False) or problem
+    if problem.n_functions > FEW_FUNCTIONS:
+        small = problem.reduced(lambda done: None, noise_given=False) or problem
+    else:
+        small = problem if problem.stand_in is None else problem.compressed()
     data = Gram(small)
     most = notes.settings.max_iter
-    limit = min(limit, max(_FEWEST, int(data.n) // ROWS_EACH), most)
+    each = _ROWS_EACH_ALONE if data.n_targets == 1 else ROWS_EACH
+    allowed = min(limit, max(_FEWEST, int(data.n) // each))
+    limit = min(allowed, most)
 
     def ascend(begun: GaussianModel) -> GaussianModel:
         return climb(begun, _ROUGHLY, limit=limit, accepted=notes.interrupted)
@@ -171,7 +176,7 @@ def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[
         found = released if released.objective > nothing.objective else nothing
     if found.beta * _LEAST_NOISE * data.mean_square > 1.0:
         found = ascend(found.at_noise(1.0 / (_LEAST_NOISE * data.mean_square), learn_noise=False))
-    notes.limited = found.size >= limit == most
+    notes.limited = found.size >= most < allowed
     found = found.settled(_CLOSELY)  # at its maximum, which the way to it does not change
     functions, alpha = np.array(small.whole(found.indices)[1], dtype=np.intp), found.alpha
     bias = problem.bias
@@ -186,6 +191,8 @@ def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[
 def best_scale(begun: M, at: Callable[[M, float], M], height: Callable[[M], float], stop: Callable[[], bool]) -> M:
     """The model whose precisions are multiplied by the number with which they have the most evidence.
 
+    Steps of a factor lead uphill until one leads down; the vertex of the parabola through the last three is the end.
+
     Parameters
     ----------
     begun : model
@@ -197,12 +204,14 @@ def best_scale(begun: M, at: Callable[[M, float], M], height: Callable[[M], floa
     stop : callable
         Whether to end with the best so far.
     """
-    best, factor = begun, _COARSELY
-    while factor >= _FINELY and not stop():
-        trials = (at(best, step) for step in (1.0 / factor, factor))
-        better = next((trial for trial in trials if height(trial) > height(best)), None)
-        best, factor = (best, np.sqrt(factor)) if better is None else (better, factor)
-    return best
+    lower = at(begun, 1.0 / _STEP)
+    behind, best, step = (begun, lower, 1.0 / _STEP) if height(lower) > height(begun) else (lower, begun, _STEP)
+    ahead = at(best, step)
+    while height(ahead) > height(best) and not stop():
+        behind, best, ahead = best, ahead, at(ahead, step)
+    left, right = height(best) - height(behind), height(best) - height(ahead)
+    vertex = 0.5 * (left - right) / max(left + right, np.finfo(float).tiny)
+    return max(best, at(best, step**vertex), key=height)
 
 
 def run_indicators(problem: LaplaceProblem, regression: GaussianProblem, solver: Solver, settings: Settings) -> Result:
@@ -226,7 +235,6 @@ def run_indicators(problem: LaplaceProblem, regression: GaussianProblem, solver:
             if len(functions):
                 active = LaplaceActive.from_model(problem, functions.tolist(), alpha / LARGER)
                 active = best_scale(active, _rescaled, LaplaceActive.objective, stop)
-                active = _rescaled(active, 1.0)  # its mode to the last digits
                 notes.note((), active.indices, active.evidence(), active.objective(), active, last=True)
         except Stopped as stopped:
             status = stopped.status

@@ -163,12 +163,12 @@ class LaplaceActive(Active):
         columns, mean = self._columns, self.mean
         return nearest_covariance(lambda root: columns.expected_gram(mean, root), self.alpha, self._root)
 
-    def best_share(self, covariance: Array, shares: Sequence[float]) -> float:
-        """The share of a covariance with which rows of two classes, each left out, are predicted best.
+    def best_share(self, shares: Sequence[float]) -> float:
+        """The share of the covariance with which rows of two classes, each left out, are predicted best.
 
         It is the first one where no other gains clearly more: the functions were chosen on the same rows.
         """
-        gain, square = self._columns.left_out_gains(self.mean, self.covariance, covariance, shares)
+        gain, square = self._columns.left_out_gains(self.mean, self.covariance, shares)
         return shares[int(np.argmax(np.where(gain > _CLEARLY * np.sqrt(square), gain, 0.0)))]
 
     # -- statistics ----------------------------------------------------------------------------------------

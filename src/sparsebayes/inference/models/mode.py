@@ -425,7 +425,7 @@ class ActiveColumns:
         first, *others = self._by_rows(work)
         return sum(others, first)
 
-    def left_out_gains(self, weights: Array, covariance: Array, wider: Array, shares: Sequence[float]) -> Array:
+    def left_out_gains(self, weights: Array, covariance: Array, shares: Sequence[float]) -> Array:
         r"""What rows of two classes, each predicted without itself, gain in log likelihood by shares of a covariance.
 
         The output of a row without itself is :math:`y_n-v_ng_n/(1-b_nv_n)` to first order, with the row's slope and
@@ -435,10 +435,8 @@ class ActiveColumns:
         ----------
         weights, covariance : ndarray of shape (a,), (a, a)
             Mode of the posterior, and Laplace's covariance about it.
-        wider : ndarray of shape (a, a)
-            The covariance that outputs are integrated over.
         shares : sequence of float
-            What part of it.
+            What part of the covariance outputs are integrated over.
 
         Returns
         -------
@@ -447,10 +445,10 @@ class ActiveColumns:
         """
         xp, likelihood, y = self._xp, self._classes(), self.predict(weights)
         curvature, counts = likelihood.curvature(y), likelihood.weights[:, None]
-        leverage, variance = self.spread(covariance, curvature)[0], self.spread(wider, curvature)[0]
-        own = 1.0 - curvature.diagonal / counts * leverage
+        variance = self.spread(covariance, curvature)[0]
+        own = 1.0 - curvature.diagonal / counts * variance
         own = xp.where(own > _LEFT_OVER, own, _LEFT_OVER + xp.zeros_like(own))
-        left_out = y - leverage / own * likelihood.gradient(y) / counts
+        left_out = y - variance / own * likelihood.gradient(y) / counts
         away = -xp.sign(likelihood.gradient(y)) * left_out  # how far each row is on the wrong side
         shrunk = (away / xp.sqrt(1.0 + (np.pi * share / 8.0) * variance) for share in shares)
         first, *others = (-xp.logaddexp(xp.zeros_like(one), one) for one in shrunk)

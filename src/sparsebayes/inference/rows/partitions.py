@@ -151,9 +151,9 @@ class PartitionedColumns(ActiveColumns):
         """Expected Gram matrix of classes: one pass."""
         return self._sum(_expected, weights, root)[0]
 
-    def left_out_gains(self, weights: Array, covariance: Array, wider: Array, shares: Sequence[float]) -> Array:
+    def left_out_gains(self, weights: Array, covariance: Array, shares: Sequence[float]) -> Array:
         """Log likelihoods of rows that are left out: one pass."""
-        return self._sum(_left_out, weights, covariance, wider, shares)[0]
+        return self._sum(_left_out, weights, covariance, shares)[0]
 
     def measure(
         self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
