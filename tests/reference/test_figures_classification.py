@@ -40,6 +40,13 @@ def test_ripley_from_a_hundred_examples(ripley):
     assert np.mean(vectors) <= 5
 
 
+def test_probabilities_by_laplace_s_evidence_beat_a_calibrated_svm(ripley):
+    X, y, X_test, y_test = ripley
+    ours = log_loss(y_test, RVC(evidence="laplace").fit(X, y).predict_proba(X_test))
+    svm = CalibratedClassifierCV(SVC(), ensemble=False).fit(X, y)
+    assert ours <= log_loss(y_test, svm.predict_proba(X_test))
+
+
 def test_probabilities_beat_a_calibrated_svm():
     """On ten draws of Ripley's mixture; on his own rows both have a log loss of .2285."""
     X_test, y_test = datasets.make_ripley(5000, random_state=99)
