@@ -188,6 +188,17 @@ def test_widths_climb_again_on_parts_of_the_rows():
     assert rows[after.functions].all()  # a function centred on a row that was left out is not offered
 
 
+@pytest.mark.parametrize("gamma", ["evidence", "ard"])
+def test_a_weight_is_as_many_copies_of_the_row(gamma):
+    X, y = ridge(70)
+    weights = np.random.default_rng(1).integers(1, 4, 70)
+    weighed = RVR(gamma=gamma).fit(X, y, sample_weight=weights.astype(float))
+    copied = RVR(gamma=gamma).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_allclose(weighed.kernel_.width, copied.kernel_.width, rtol=1e-3)
+    assert weighed.log_marginal_likelihood_ == pytest.approx(copied.log_marginal_likelihood_, abs=0.1)
+    np.testing.assert_allclose(weighed.predict(X), copied.predict(X), atol=0.01)
+
+
 def test_a_class_of_widths_is_no_worse_than_the_width_given():
     X, y = ridge(80)
     plain, model = RVC().fit(X, y > 0.5), RVC(gamma="ard").fit(X, y > 0.5)

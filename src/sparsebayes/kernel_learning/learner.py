@@ -39,8 +39,6 @@ GAIN = 0.01
 WORTHWHILE = 2.0
 # Standard deviations by which left-out rows have to speak for another trial, and together with the evidence.
 _CLEAR, _SURE = 2.0, 2.5
-# Inputs whose switching off is refused before no more are tried.
-_REFUSALS = 2
 # Multiples of the lengths that make a dictionary of several.
 SEVERAL: tuple[Factors, ...] = ((1.0, 2.0, 4.0), (0.5, 1.0, 2.0))
 # Evidence, in nats, by which a trial has to be above the widths as given for these not to be searched in full, and by
@@ -120,7 +118,6 @@ class Learner:
         self.trials: list[Trial] = []
         self.best: Trial | None = None
         self._judged = False
-        self._needed: Mask | None = None
         self._single: Trial | None = None
 
     def learn(self, restarts: Sequence[Array] = ()) -> Learned:
@@ -218,7 +215,6 @@ class Learner:
         there, places, stop = self.first, list(restarts), self.search.stop
         if self.process is not None and not stop():
             scaled, every, there = self.process.fit(self.first, self.limits, stop)
-            self._needed = self.limits.live(there)
             places += [scaled, every] if self.limits.per_input else []
         places += [self.limits.stretched(there, factor) for factor in _MULTIPLES]
         known = {self.given.tobytes(): self.given}
@@ -271,26 +267,19 @@ class Learner:
     # -- inputs --------------------------------------------------------------------------------------------
 
     def _without_weak(self, trial: Trial) -> Trial:
-        """Inputs switched off that the model can do without, the weakest first, each tried on its own.
-
-        Where those are on that the process needs, it has been asked already.
-        """
+        """Inputs switched off, the weakest first, as long as the model can do without them."""
         off, here = self.limits.off, trial
         live = np.flatnonzero(self.limits.live(trial.log_theta) & np.isfinite(off))
-        if len(live) < 2 or np.array_equal(self.limits.live(trial.log_theta), self._needed):
+        if len(live) < 2:
             return trial
-        refused = 0
         for p in sorted(live.tolist(), key=lambda p: abs(trial.log_theta[p] - off[p])):
             there = here.log_theta.copy()
             there[p] = off[p]
             new = self._try(there)
             new = self._ascend(new) if self._worth(new) > self._worth(here) - _FAR_ABOVE else new
-            if self._promise(new) >= self._promise(here):
-                here = new
-                continue
-            refused += 1
-            if refused >= _REFUSALS:
+            if self._promise(new) < self._promise(here):
                 break
+            here = new
         return here
 
     # -- the end -------------------------------------------------------------------------------------------

@@ -77,7 +77,10 @@ class Process:
     """
 
     def __init__(self, functions: KernelFunctions, X: Array, targets: Array, weights: Array, prior: LogNormal) -> None:
-        self.prior, self.all, self.kernel = prior, (X, targets, weights), functions
+        # A row of weight k is k copies of it; what they would say of the noise among themselves is left out.
+        _, first, copies = np.unique(np.column_stack([X, targets]), axis=0, return_index=True, return_inverse=True)
+        merged = np.bincount(copies.reshape(-1), weights)
+        self.prior, self.all, self.kernel = prior, (X[first], targets[first], merged), functions
         self._take(ROWS)
 
     def _take(self, limit: int) -> None:
@@ -89,7 +92,6 @@ class Process:
         scale = np.sqrt(np.average(centred**2, axis=0, weights=weights[rows]))
         self.t = centred / np.where(scale > 0.0, scale, 1.0)
         self.functions = self.kernel.at_centres(0, self.X)
-        # A row of weight k is k copies of it; what they would say of the noise among themselves is left out.
         self.spread = 1.0 / weights[rows]
 
     def fit(self, first: Array, limits: Limits, stop: Callable[[], bool]) -> tuple[Array, Array, Array]:

@@ -144,10 +144,10 @@ class Search(ABC):
         self._last: tuple[bytes, Problems] | None = None
 
     @property
-    def n_rows(self) -> int:
-        """Rows that are learned from."""
+    def n_rows(self) -> float:
+        """Rows that are learned from, as often as they count."""
         problem = self._known()[0]
-        return problem.likelihood.shape[0] if isinstance(problem, LaplaceProblem) else len(problem.weights)
+        return problem.likelihood.shape[0] if isinstance(problem, LaplaceProblem) else problem.n_effective
 
     def crowded(self, trial: Trial) -> bool:
         """Whether a model has so many functions that narrower ones would only be more."""
