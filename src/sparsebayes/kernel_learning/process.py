@@ -77,7 +77,8 @@ class Process:
     """
 
     def __init__(self, functions: KernelFunctions, X: Array, targets: Array, weights: Array, prior: LogNormal) -> None:
-        # A row of weight k is k copies of it; what they would say of the noise among themselves is left out.
+        # In an order of their own, so that of rows with the same target the same are drawn.  A row of weight k is k
+        # copies of it; what they would say of the noise among themselves is left out.
         _, first, copies = np.unique(np.column_stack([X, targets]), axis=0, return_index=True, return_inverse=True)
         merged = np.bincount(copies.reshape(-1), weights)
         self.prior, self.all, self.kernel = prior, (X[first], targets[first], merged), functions
