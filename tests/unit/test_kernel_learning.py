@@ -27,7 +27,7 @@ from sparsebayes.kernel_learning.judge import Advantage
 from sparsebayes.kernel_learning.learner import Learner
 from sparsebayes.kernel_learning.parameters import learnable_limits
 from sparsebayes.kernel_learning.process import Process, spread_rows
-from sparsebayes.kernel_learning.trials import Trial
+from sparsebayes.kernel_learning.trials import Search, Trial
 
 
 def ridge(n=90, seed=0, inputs=3):
@@ -74,10 +74,15 @@ def test_the_process_learns_and_switches_off():
     functions = RBF([1.0] * 4).bind(X)
     limits = learnable_limits(functions.parameters, np.ptp(X, axis=0), np.zeros(4))
     process = Process(functions, X, y[:, None], np.ones(120), limits.prior)
-    fitted = process.fit(np.zeros(4), lambda: False)
-    lean = process.without_weak(fitted, limits.off, np.log(480.0), lambda: False)
-    assert limits.live(lean.log_theta).tolist() == [True, True, False, False]
-    assert lean.objective > fitted.objective - 2 * np.log(480.0)
+    level = np.log([1.0, 0.01])
+    one, every, lean = process.fit(np.zeros(4), limits, lambda: False)
+    assert np.ptp(one) == 0.0
+    assert limits.live(lean).tolist() == [True, True, False, False]
+    np.testing.assert_array_equal(lean[:2], every[:2])
+    assert process.value(every, level) > process.value(one, level) + 20.0
+    assert process.value(lean, level) > process.value(every, level) - 2 * np.log(480.0)
+    for place in (one, every, lean):
+        assert process.value(place, level) == pytest.approx(process.evaluate(place, level)[0], rel=1e-12)
 
 
 def test_rows_of_the_process_do_not_depend_on_their_order():
@@ -134,7 +139,7 @@ def test_where_the_widths_given_stay_the_fit_is_no_worse_than_one_that_learns_no
     monkeypatch.setattr("sparsebayes.estimators.dictionary._WORTH_IT", 1000)
     for limit, value in (("LARGE", 1000), ("_FIRST", 20), ("_WHOLE", 1000)):
         monkeypatch.setattr(f"sparsebayes.inference.search.working.{limit}", value)
-    monkeypatch.setattr(Learner, "_confirm", lambda self: setattr(self, "best", self.trials[0]))
+    monkeypatch.setattr(Learner, "_prefer", lambda self, trial: False)
     X, y = ridge(120, seed)
     plain, model = RVR().fit(X, y), RVR(gamma="evidence").fit(X, y)
     assert model.kernel_gain_["evidence"] == 0.0
@@ -142,16 +147,30 @@ def test_where_the_widths_given_stay_the_fit_is_no_worse_than_one_that_learns_no
     assert model.certificate_.start in {record.start for record in model.history_}
 
 
-def test_a_noise_that_collapses_in_a_trial_is_held_as_in_any_fit(monkeypatch):
-    """The search from the trial's model once won with 43 functions of 60 rows, which rows left out had refused."""
-    monkeypatch.setattr(Learner, "_confirm", lambda self: setattr(self, "best", self.trials[0]))
-    rng = np.random.default_rng(0)
+def sixty_rows(seed):
+    rng = np.random.default_rng(seed)
     X = rng.uniform(-1.0, 1.0, (60, 6))
     clean = np.sin(3.0 * X[:, 0]) * X[:, 1] + np.exp(X[:, 2]) + np.abs(X[:, 3]) * X[:, 0]
-    model = RVR(gamma="ard").fit(X, clean + 0.02 * rng.standard_normal(60))
+    return X, clean + 0.02 * rng.standard_normal(60)
+
+
+def test_a_noise_that_collapses_in_a_trial_is_held_as_in_any_fit(monkeypatch):
+    """The search from the trial's model once won with 43 functions of 60 rows, which rows left out had refused."""
+    monkeypatch.setattr(Learner, "_prefer", lambda self, trial: False)
+    monkeypatch.setattr(Search, "as_given", Search.conclude)
+    model = RVR(gamma="ard").fit(*sixty_rows(4))
     assert model.kernel_gain_["evidence"] == 0.0
     assert model.status_ is Status.NOISE_HELD
     assert len(model.relevance_) < 30
+
+
+def test_where_the_widths_given_stay_the_fit_is_that_of_one_that_learns_none(monkeypatch):
+    monkeypatch.setattr(Learner, "_prefer", lambda self, trial: False)
+    X, y = sixty_rows(0)
+    plain, model = RVR().fit(X, y), RVR(gamma="ard").fit(X, y)
+    np.testing.assert_array_equal(model.relevance_, plain.relevance_)
+    assert model.status_ is plain.status_
+    assert model.log_marginal_likelihood_ == pytest.approx(plain.log_marginal_likelihood_, abs=1e-6)
 
 
 def test_widths_climb_again_on_parts_of_the_rows():
@@ -167,6 +186,17 @@ def test_widths_climb_again_on_parts_of_the_rows():
     assert values.shape == (16, after.size)
     assert not np.allclose(values, OnRows(X[~rows], functions, None).columns(start, after.functions))
     assert rows[after.functions].all()  # a function centred on a row that was left out is not offered
+
+
+@pytest.mark.parametrize("gamma", ["evidence", "ard"])
+def test_a_weight_is_as_many_copies_of_the_row(gamma):
+    X, y = ridge(70)
+    weights = np.random.default_rng(1).integers(1, 4, 70)
+    weighed = RVR(gamma=gamma).fit(X, y, sample_weight=weights.astype(float))
+    copied = RVR(gamma=gamma).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_allclose(weighed.kernel_.width, copied.kernel_.width, rtol=1e-3)
+    assert weighed.log_marginal_likelihood_ == pytest.approx(copied.log_marginal_likelihood_, abs=0.1)
+    np.testing.assert_allclose(weighed.predict(X), copied.predict(X), atol=0.01)
 
 
 def test_a_class_of_widths_is_no_worse_than_the_width_given():
@@ -321,9 +351,6 @@ class _Says:
     def admits(self, trial, first):
         return self.compare(trial, first).nats >= 0.0
 
-    def thorough(self):
-        return self
-
 
 def learner_of(opinions, chance, evidence):
     X, _ = ridge(60)
@@ -348,18 +375,11 @@ def learner_of(opinions, chance, evidence):
     return learner, trials
 
 
-def test_of_trials_that_left_out_rows_do_not_tell_apart_the_one_with_clearly_fewer_functions_is_taken():
-    learner, trials = learner_of({30: 0.0, 50: 100.0, 20: 96.0}, 5.0, {30: 0.0, 50: 300.0, 20: 40.0})
+def test_the_widths_as_given_are_left_where_left_out_rows_clearly_say_so():
+    learner, trials = learner_of({30: 0.0, 50: 100.0, 20: 104.0}, 5.0, {30: 0.0, 50: 300.0, 20: 300.0})
     assert learner._prefer(trials[50])
     assert learner.best is trials[50]
-    assert learner._prefer(trials[20])
-    assert learner.best is trials[20]
-
-
-def test_a_trial_with_fewer_functions_that_left_out_rows_are_against_is_not_taken():
-    learner, trials = learner_of({30: 0.0, 50: 100.0, 20: 90.0}, 5.0, {30: 0.0, 50: 300.0, 20: 40.0})
-    learner._prefer(trials[50])
-    assert not learner._prefer(trials[20])
+    assert not learner._prefer(trials[20])  # not clearly better than what has taken their place
     assert learner.best is trials[50]
 
 
@@ -368,23 +388,11 @@ def test_a_trial_in_which_functions_crowd_is_not_taken():
     assert not learner._prefer(trials[70])
 
 
-def test_the_width_as_given_is_kept_where_more_thorough_searches_are_not_clearly_against_it():
-    learner, trials = learner_of({30: 0.0, 31: 25.0}, 5.0, {30: 0.0, 31: 60.0})
-    learner._prefer(trials[31])
-    learner._confirm()
-    assert learner.best is trials[31]
-    learner.judge.thorough = lambda: _Says({30: 0.0, 31: 5.0}, 5.0)
-    learner._confirm()
-    assert learner.best is trials[30]
-
-
-@pytest.mark.parametrize(("evidence", "kept"), [(60.0, 31), (0.0, 30)])
-def test_evidence_has_its_say_where_left_out_rows_are_nearly_sure(evidence, kept):
-    learner, trials = learner_of({30: 0.0, 31: 25.0}, 5.0, {30: 0.0, 31: evidence})
-    learner._prefer(trials[31])
-    learner.judge.thorough = lambda: _Says({30: 0.0, 31: 11.5}, 5.0)
-    learner._confirm()
-    assert learner.best is trials[kept]
+@pytest.mark.parametrize(("density", "evidence", "left"), [(9.0, 60.0, False), (11.5, 60.0, True), (11.5, 0.0, False)])
+def test_left_out_rows_and_together_with_them_the_evidence_have_to_be_clear(density, evidence, left):
+    learner, trials = learner_of({30: 0.0, 31: density}, 5.0, {30: 0.0, 31: evidence})
+    assert learner._prefer(trials[31]) is left
+    assert learner.best is trials[31 if left else 30]
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def learn_kernel(
             f"got {dictionary.basis!r}"
         )
     given = np.log([p.value for p in functions.parameters])
-    functions = _spread_out(functions, task.X) if task.gamma in PER_INPUT else functions
+    functions = _spread_out(functions, task.X, task.weights) if task.gamma in PER_INPUT else functions
     extent = np.ptp(task.X, axis=0)
     limits = learnable_limits(functions.parameters, extent, given)
     first = np.clip(np.log([p.value for p in functions.parameters]), limits.prior.lower, limits.prior.upper)
@@ -208,9 +208,9 @@ def solve_laplace(
     return learned
 
 
-def _spread_out(functions: Functions, X: Array) -> Functions:
+def _spread_out(functions: Functions, X: Array, weights: Array) -> Functions:
     """Begin with lengths in proportion to the spread of each input, at the same length over all."""
-    spread = np.std(X, axis=0)
+    spread = np.sqrt(np.average((X - np.average(X, axis=0, weights=weights)) ** 2, axis=0, weights=weights))
     scale = spread / np.sqrt(np.mean(spread**2)) if np.any(spread > 0.0) else np.ones(len(spread))
     scale = np.where(scale > 0.0, scale, 1.0)
     values = [p.value * (1.0 if p.feature is None else scale[p.feature] ** p.length) for p in functions.parameters]

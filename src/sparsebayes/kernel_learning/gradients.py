@@ -193,13 +193,10 @@ class HeldGaussian(Held):
         alpha, beta = np.exp(logs[:a]), float(np.exp(logs[a])) if self.learn_noise else self.beta
         root = np.sqrt(self.problem.weights)[:, None]
         Phi, t = root * values, self.problem.target
-        basis, factor = np.linalg.qr(Phi)
-        z = basis.T @ t
-        rest = float(np.sum((t - basis @ z) ** 2))
-        if len(factor) < a:  # fewer rows than functions
-            factor = np.vstack([factor, np.zeros((a - len(factor), a))])
-            z = np.vstack([z, np.zeros((a - len(z), targets))])
-        post = SmallPosterior.of(SmallProblem(factor, z, rest), alpha, beta)
+        triangle = np.linalg.qr(np.column_stack([Phi, t]), mode="r")
+        triangle = np.pad(triangle, ((0, max(a - len(triangle), 0)), (0, 0)))  # fewer rows than functions
+        rest = float(np.sum(triangle[a:, a:] ** 2))
+        post = SmallPosterior.of(SmallProblem(triangle[:a, :a], triangle[:a, a:], rest), alpha, beta)
         fit = gaussian_log_likelihood(post.residual_sumsq, beta, targets * n)
         evidence = log_evidence(fit, post.mean, alpha, post.log_det_precision, targets)
         residual = t - Phi @ post.mean

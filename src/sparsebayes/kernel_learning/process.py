@@ -15,7 +15,7 @@ is smooth in :math:`\log\theta` and has few maxima.  With :math:`\mathbf u=\math
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from sparsebayes.kernel_learning.parameters import Limits
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-_CHOLESKY, _INVERT = get_lapack_funcs(("potrf", "potri"), (np.zeros(1),))
+_CHOLESKY, _INVERT, _SOLVE = get_lapack_funcs(("potrf", "potri", "potrs"), (np.zeros(1),))
 
 # Rows that a process is learned from at first, and at last: its cost is cubic in them.
 ROWS = 400
@@ -55,8 +55,8 @@ class Fitted:
     """A process at the maximum of its evidence plus log prior: log parameters, log amplitude and log noise."""
 
     log_theta: Array
-    level: Array
-    objective: float
+    level: Array = field(default_factory=lambda: np.log([1.0, _NOISE]))
+    objective: float = -np.inf
 
 
 class Process:
@@ -77,7 +77,11 @@ class Process:
     """
 
     def __init__(self, functions: KernelFunctions, X: Array, targets: Array, weights: Array, prior: LogNormal) -> None:
-        self.prior, self.all, self.kernel = prior, (X, targets, weights), functions
+        # In an order of their own, so that of rows with the same target the same are drawn.  A row of weight k is k
+        # copies of it; what they would say of the noise among themselves is left out.
+        _, first, copies = np.unique(np.column_stack([X, targets]), axis=0, return_index=True, return_inverse=True)
+        merged = np.bincount(copies.reshape(-1), weights)
+        self.prior, self.all, self.kernel = prior, (X[first], targets[first], merged), functions
         self._take(ROWS)
 
     def _take(self, limit: int) -> None:
@@ -89,76 +93,96 @@ class Process:
         scale = np.sqrt(np.average(centred**2, axis=0, weights=weights[rows]))
         self.t = centred / np.where(scale > 0.0, scale, 1.0)
         self.functions = self.kernel.at_centres(0, self.X)
-        # A row of weight k is k copies of it; what they would say of the noise among themselves is left out.
         self.spread = 1.0 / weights[rows]
 
-    def fit(self, first: Array, stop: Callable[[], bool]) -> Fitted:
-        """On some rows; then a few steps on more of them."""
-        level = np.array([0.0, np.log(_NOISE)])
-        best = Fitted(first, level, -np.inf) if stop() else self._ascend(first, level, None)
+    def fit(self, first: Array, limits: Limits, stop: Callable[[], bool]) -> tuple[Array, Array, Array]:
+        """Log parameters with one factor for all lengths, with all of them free, and with idle inputs switched off."""
+        every, scaled = np.eye(len(first)), self._ascend(Fitted(first), limits.longer[:, None])
+        best = scaled if stop() else self._ascend(scaled, every)
         if best.level[1] > np.log(_MOSTLY_NOISE) and not stop():
-            again = self._ascend(first, np.array([0.0, np.log(_LOW_NOISE)]), None)
+            again = self._ascend(replace(scaled, level=np.log([1.0, _LOW_NOISE])), every)
             best = max(best, again, key=lambda one: one.objective)
         if len(self.all[0]) > ROWS and not stop():
             self._take(MORE_ROWS)
-            best = self._ascend(best.log_theta, best.level, None, _FEW_STEPS)
-        return best
+            best = self._ascend(best, every, _FEW_STEPS)
+        return scaled.log_theta, best.log_theta, self._without_idle(best, limits.off, stop)
 
-    def without_weak(self, found: Fitted, off: Array, price: float, stop: Callable[[], bool]) -> Fitted:
-        """Inputs whose switching off costs less than ``price`` nats switched off, the others learned again."""
-        here, free = found, np.ones(len(off), dtype=bool)
-        order = np.argsort(np.abs(found.log_theta - off))  # those that are off nearly, first
-        for p in order[np.isfinite(off[order])]:
-            if stop():
-                return here
-            there = here.log_theta.copy()
+    def _without_idle(self, found: Fitted, off: Array, stop: Callable[[], bool]) -> Array:
+        """Inputs switched off that do not bring log Nd nats: one of d brings that by the noise of N rows."""
+        here, height, inputs = found.log_theta, found.objective, np.flatnonzero(np.isfinite(off))
+        price = float(np.log(max(2, len(inputs)) * len(self.t)))
+        for p in sorted(inputs.tolist(), key=lambda p: abs(found.log_theta[p] - off[p])):  # nearly off ones first
+            there = here.copy()
             there[p] = off[p]
-            value = self.evaluate(there, here.level)[0]
-            if value > here.objective - price:
-                free[p] = False
-                here = Fitted(there, here.level, value)
-        return here if free.all() else self._ascend(here.log_theta, here.level, free, _FEW_STEPS)
+            value = -np.inf if stop() else self.value(there, found.level)
+            if value > height - price:
+                here, height = there, value
+        return here
 
-    def _ascend(self, log_theta: Array, level: Array, free: NDArray[np.bool_] | None, steps: int = _STEPS) -> Fitted:
-        n = len(log_theta)
-        moving = np.ones(n, dtype=bool) if free is None else free
-        best = Fitted(log_theta, level, -np.inf)
+    def _ascend(self, first: Fitted, directions: Array, steps: int = _STEPS) -> Fitted:
+        """Climb with the log parameters free along the columns of a matrix, (P, k)."""
+        k, best = directions.shape[1], replace(first, objective=-np.inf)
 
         def descend(x: Array) -> tuple[float, Array]:
             nonlocal best
-            value, gradient = self.evaluate(x[:n], x[n:])
+            log_theta = first.log_theta + directions @ x[:k]
+            value, gradient = self.evaluate(log_theta, x[k:])
             if value > best.objective:
-                best = Fitted(x[:n].copy(), x[n:].copy(), value)
-            gradient[:n][~moving] = 0.0
-            return (-value, -gradient) if np.isfinite(value) else (1e300, np.zeros(len(x)))
+                best = Fitted(log_theta, x[k:].copy(), value)
+            along = np.concatenate([gradient[:-2] @ directions, gradient[-2:]])
+            return (-value, -along) if np.isfinite(value) else (1e300, np.zeros(len(x)))
 
-        low, high = np.where(moving, self.prior.lower, log_theta), np.where(moving, self.prior.upper, log_theta)
-        start = np.concatenate([np.clip(log_theta, low, high), np.clip(level, *np.transpose([_AMPLITUDE, _LEVEL]))])
-        bounds = [*zip(low, high, strict=True), _AMPLITUDE, _LEVEL]
-        options = {"maxiter": steps, "ftol": 1e-7}
+        # Every column leads away until the first parameter that it moves is at its limit.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = np.sort(
+                [(end - first.log_theta)[:, None] / directions for end in (self.prior.lower, self.prior.upper)], 0
+            )
+        low, high = (
+            np.nanmax(np.where(directions, ends[0], -np.inf), 0),
+            np.nanmin(np.where(directions, ends[1], np.inf), 0),
+        )
+        bounds = [*zip(np.minimum(low, 0.0), np.maximum(high, 0.0), strict=True), _AMPLITUDE, _LEVEL]
+        start = np.concatenate([np.zeros(k), np.clip(first.level, *np.transpose([_AMPLITUDE, _LEVEL]))])
+        options = {"maxiter": steps, "ftol": 1e-5}
         minimize(descend, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         return best
 
+    def value(self, log_theta: Array, level: Array) -> float:
+        """Log evidence plus log prior."""
+        factor = self._factored(self._kernel(log_theta).evaluate(self.X), level)
+        return -np.inf if factor is None else self._value(log_theta, factor, _SOLVE(factor, self.t, lower=1)[0])
+
     def evaluate(self, log_theta: Array, level: Array) -> tuple[float, Array]:
         """Log evidence plus log prior, and its gradient in the log parameters, the log amplitude and the log noise."""
-        functions = self.functions.with_parameters(np.exp(log_theta))
+        functions = self._kernel(log_theta)
         kernel = functions.evaluate(self.X)
-        amplitude, noise = float(np.exp(level[0])), np.exp(level[1]) * self.spread
-        covariance = amplitude * kernel
-        covariance.flat[:: len(kernel) + 1] += noise
-        factor, failed = _CHOLESKY(covariance, lower=1)
-        if failed:
+        factor = self._factored(kernel, level)
+        if factor is None:
             return -np.inf, np.zeros(len(log_theta) + 2)
-        log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
+        u, targets = _SOLVE(factor, self.t, lower=1)[0], self.t.shape[1]
+        value = self._value(log_theta, factor, u)
         inverse, _ = _INVERT(factor, lower=1)
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        u, targets = inverse @ self.t, self.t.shape[1]
-        value = -0.5 * (float(np.vdot(self.t, u)) + targets * (log_det + len(kernel) * np.log(2.0 * np.pi)))
-        gradient = 0.5 * (u @ u.T - targets * inverse)
+        gradient, amplitude = 0.5 * (u @ u.T - targets * inverse), float(np.exp(level[0]))
         by_theta = functions.pullback(self.X, np.arange(len(kernel)), amplitude * gradient)
+        noise = np.exp(level[1]) * self.spread
         by_level = [amplitude * float(np.vdot(gradient, kernel)), float(np.diagonal(gradient) @ noise)]
-        by_theta = by_theta + self.prior.gradient(log_theta)
-        return value + self.prior.log_density(log_theta), np.concatenate([by_theta, by_level])
+        return value, np.concatenate([by_theta + self.prior.gradient(log_theta), by_level])
+
+    def _kernel(self, log_theta: Array) -> Functions:
+        return self.functions.with_parameters(np.exp(log_theta))
+
+    def _factored(self, kernel: Array, level: Array) -> Array | None:
+        """Cholesky's factor of the covariance, where there is one."""
+        covariance = float(np.exp(level[0])) * kernel
+        covariance.flat[:: len(kernel) + 1] += np.exp(level[1]) * self.spread
+        factor, failed = _CHOLESKY(covariance, lower=1)
+        return None if failed else factor
+
+    def _value(self, log_theta: Array, factor: Array, u: Array) -> float:
+        log_det, (n, targets) = 2.0 * float(np.sum(np.log(np.diagonal(factor)))), self.t.shape
+        fit = float(np.vdot(self.t, u)) + targets * (log_det + n * np.log(2.0 * np.pi))
+        return self.prior.log_density(log_theta) - 0.5 * fit
 
 
 def spread_rows(targets: Array, limit: int) -> Index:

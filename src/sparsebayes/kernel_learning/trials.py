@@ -1,10 +1,10 @@
 r"""Trials: what the search for functions finds at given parameters of the kernel.
 
-A trial of a regression is made on inner products alone (``inference/models/gaussian.py``), from two of the places that
-any fit begins from: the noise learned from the first function on, and held at a low level first.  With the noise free
-from the start, few functions explain structure away as noise, and wide kernels win for the wrong reason; all places are
-searched from at the parameters that are chosen.  Other likelihoods are
-searched by the solver itself, from its first start.
+A trial of a regression is made on inner products alone (``inference/models/gaussian.py``), from the first two of the
+places that any fit begins from: nothing, with the noise learned from the first function on, and what was found so, with
+the noise held four times lower first.  With the noise only free, few functions explain structure away as noise, and
+wide kernels win for the wrong reason; the other kicks are made at the parameters that are chosen.  Other likelihoods
+are searched by the solver itself, from its first start.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem, Index
-from sparsebayes.inference.search.starts import FAST_NOISE, Begun, Policy, Schedule, ascend
-from sparsebayes.inference.search.starts import Held as HeldNoise
+from sparsebayes.inference.search.starts import KICKS, Begun, Kick, Policy, Schedule, ascend
 from sparsebayes.kernel_learning.gradients import Climbed, Family, Held, HeldGaussian, HeldLaplace, LogNormal
 
 Problems = Sequence[GaussianProblem | LaplaceProblem]
 Factors = tuple[float, ...]
 
 # Functions for each row, and at least, at which a trial ends, and nothing narrower is tried: it costs most and predicts
-# worse.  The full search at the widths chosen takes in up to a quarter more.
-_CROWD, _FEW = 0.12, 60
+# worse.
+_CROWD, _FEW = 0.15, 60
 # What single moves in place of the loop settle for, in nats, and how many are made at most.
 _COARSE, _MOVES = 1e-2, 500
 # Moves of a trial of another likelihood at most.
@@ -145,10 +144,10 @@ class Search(ABC):
         self._last: tuple[bytes, Problems] | None = None
 
     @property
-    def n_rows(self) -> int:
-        """Rows that are learned from."""
+    def n_rows(self) -> float:
+        """Rows that are learned from, as often as they count."""
         problem = self._known()[0]
-        return problem.likelihood.shape[0] if isinstance(problem, LaplaceProblem) else len(problem.weights)
+        return problem.likelihood.shape[0] if isinstance(problem, LaplaceProblem) else problem.n_effective
 
     def crowded(self, trial: Trial) -> bool:
         """Whether a model has so many functions that narrower ones would only be more."""
@@ -182,22 +181,24 @@ class Search(ABC):
         return self._last[1]
 
     def conclude(self, trial: Trial, *, fresh: bool = True, silent: bool = False) -> list[Result]:
-        """The search with all starts and from the model of the trial, certified; the better of both.
+        """What comes of a trial, certified: by kicks of its model, or else from nothing too, the better of both.
 
         Parameters
         ----------
         trial : Trial
             Where, and one of the models.
         fresh : bool
-            Whether to search from nothing too.
+            Whether to search any further.
         silent : bool
             Whether to leave no records, and ask no callback.
         """
+        kicked = self._kicked(trial) if fresh else None
+        trial, from_nothing = kicked or trial, fresh and kicked is None
         results = []
         problems = self.problems(trial.log_theta, trial.factors)
         for k, (problem, own, warm) in enumerate(zip(problems, self.settings, trial.models, strict=True)):
             quiet = silent or self._over()
-            anew = self._whole(problem, self._numbered(k, quiet), self._own(own, quiet)) if fresh else None
+            anew = self._whole(problem, self._numbered(k, quiet), self._own(own, quiet)) if from_nothing else None
             if anew is not None and not quiet:
                 anew = self._remember(k, anew, trial.log_theta)
             if anew is not None and anew.status in (Status.CONSTANT, Status.MAX_ITER):
@@ -218,22 +219,21 @@ class Search(ABC):
             results.append(again if better or anew is None else anew)
         return results
 
-    def conclude_as_given(self, trial: Trial, *, silent: bool = False) -> list[Result]:
-        """The same at the parameters given, and as a fit searches that learns none, where that ends higher.
-
-        Such a fit goes on in parts of a large dictionary, and may end elsewhere.
-        """
-        results = self.conclude(trial, silent=silent)
-        over = self._over() or any(result.status is Status.INTERRUPTED for result in results)
-        posed = self.family.as_built() if self.solver.working_sets and not over else None
-        for k, (problem, own) in enumerate(zip(posed or (), self.settings, strict=posed is not None)):
-            partly = replace(self._own(own, silent), keeper=None, whole=False)
-            other = self._whole(problem, self._numbered(k, silent), partly)
-            if other.certificate.log_evidence > results[k].certificate.log_evidence + own.tol:
-                results[k] = other if silent else self._remember(k, other, trial.log_theta)
-            if other.status is Status.INTERRUPTED:
-                results[k] = replace(results[k], status=Status.INTERRUPTED)
+    def as_given(self, trial: Trial, *, silent: bool = False) -> list[Result]:
+        """What a fit finds that learns no parameters, at those given."""
+        posed, quiet = self.family.as_built() if self.solver.working_sets else None, silent or self._over()
+        problems, results = posed or self.problems(trial.log_theta, trial.factors), []
+        for k, (problem, own) in enumerate(zip(problems, self.settings, strict=True)):
+            settings = (
+                self._own(own, quiet) if posed is None else replace(self._own(own, quiet), keeper=None, whole=False)
+            )
+            result = self._whole(problem, self._numbered(k, quiet), settings)
+            results.append(result if quiet else self._remember(k, result, trial.log_theta))
         return results
+
+    def _kicked(self, trial: Trial) -> Trial | None:
+        """A better trial at the same parameters; None where it takes a search from nothing to tell."""
+        return None
 
     def _whole(self, problem: Any, solver: Solver, settings: Settings) -> Result:
         """The search from nothing with all starts."""
@@ -301,7 +301,7 @@ class GaussianSearch(Search):
     """Trials of regressions on inner products."""
 
     def fresh(self, log_theta: Array, factors: Factors = (1.0,)) -> Trial:
-        """From nothing with the noise learned, and with the noise held at a low level first."""
+        """From nothing with the noise learned, and from what that found with the noise held lower first."""
         found: list[GaussianModel] = []
         counts: list[int] = []
         number, problems = self._next, self.problems(log_theta, factors)
@@ -374,6 +374,29 @@ class GaussianSearch(Search):
         active = run(problem, Sequential(batch=1), _singly(1.0 / beta), self.rng).active
         return np.array(active.indices, dtype=np.intp), active.mean, active.covariance
 
+    def _kicked(self, trial: Trial) -> Trial | None:
+        """Once from the model of a trial with the noise lowered by every factor that a fit lowers it by.
+
+        Where the solver itself searches in batches, on inner products that tell the functions apart.
+        """
+        if trial.exact or not self.solver.in_batches:
+            return None
+        found, counts = [], []
+        self.patient = True  # a search that is broken off leaves much to be settled by single moves
+        for k, (problem, warm) in enumerate(
+            zip(self.problems(trial.log_theta, trial.factors), trial.models, strict=True)
+        ):
+            data, made = Gram(problem), trial.n_iter[k]
+            learned = self.settings[k].noise_variance is None
+            best = GaussianModel.weighing(data, warm.indices, warm.alpha, warm.beta, learned)
+            for factor in KICKS if best.size else ():
+                model, moves = self._ascended(k, Kick(factor), data, best, trial.log_theta, found, trial.factors)
+                if model.objective > best.objective and not self._crowded(model.size, data.n):
+                    best, made = model, moves
+            found.append(best)
+            counts.append(made)
+        return self._trial(trial.log_theta, found, counts, self._next - 1, trial.factors)
+
     def held(self, trial: Trial) -> Sequence[Held]:
         """The models, their functions held."""
         return [
@@ -388,7 +411,7 @@ class GaussianSearch(Search):
         if data.mean_square == 0.0:
             return []
         learned = self.settings[k].noise_variance is None
-        return [Schedule(), HeldNoise(FAST_NOISE)] if learned else [Schedule()]
+        return [Schedule(), Kick(KICKS[0])] if learned else [Schedule()]
 
     def _ascended(
         self,
