@@ -135,7 +135,7 @@ class TestRowsAndLines:
         est = SparseBayesRegressor().fit(X, y)
         case = Case(est, X, y, X[:0], y[:0], [Input("a", (0,)), Input("b", (1,))], "y", "t")
         Phi = est._values(X)
-        expected = est.std_scale_ * np.sqrt(np.sum((Phi @ est.sigma_) * Phi, axis=1))
+        expected = est.spread_scale_ * np.sqrt(np.sum((Phi @ est.sigma_) * Phi, axis=1))
         np.testing.assert_allclose(_std_of_mean(case, X), expected, rtol=1e-6)
 
 

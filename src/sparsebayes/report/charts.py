@@ -248,10 +248,10 @@ def mean_is_banded(case: Case) -> bool:
 
 
 def _std_of_mean(case: Case, rows: Array) -> Array:
-    """Standard deviation of the mean: of the posterior without the noise, as much widened as all error bars are."""
+    """Standard deviation of the mean: of the posterior without the noise, widened as in all error bars."""
     _, std = case.est.predict(rows, return_std=True, uncertainty="posterior")
     noise = case.est.predict_noise(rows)
-    return case.est.std_scale_ * np.sqrt(np.maximum(std**2 - noise**2, 0.0))
+    return case.est.spread_scale_ * np.sqrt(np.maximum(std**2 - noise**2, 0.0))
 
 
 def _effect_of_levels(case: Case, item: Input, X: Array) -> str:

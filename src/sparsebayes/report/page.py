@@ -229,8 +229,8 @@ def _error_bars(case: Case) -> str:
     if not isinstance(case.est, ErrorBars) or case.est.std_scale_ == 1.0:
         return ""
     return (
-        f"<p>The error bars are {float(case.est.std_scale_):.2f} times those of the posterior: learned again without "
-        "some of its rows, the model needed bars of that length for 95 % of them to lie inside.</p>"
+        f"<p>The error bars are typically {float(case.est.std_scale_):.2f} times those of the posterior: learned again "
+        "without some of its rows, the model needed bars of that length for 95 % of them to lie inside.</p>"
     )
 
 
