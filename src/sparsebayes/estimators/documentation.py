@@ -114,9 +114,9 @@ RESULTS = """
         ``relevance_`` too, with zero ``coef_`` and infinite ``alpha_``, and ``sigma_`` is over the finite ``alpha_``.
     std_scale_ : float or ndarray
         What the standard deviation of the posterior is multiplied by, typically, so that 1.96 of them either side hold
-        95 % of new observations; one for each target.  It is found by searches on parts of the rows when it, or an error bar, is
-        first asked for, and is 1 where there are no rows to leave out: robust likelihoods and counts, data in chunks or
-        partitions or on a device, dictionaries of more than 32 million values, fewer than 20 rows.
+        95 % of new observations; one for each target.  It is found by searches on parts of the rows when it, or an
+        error bar, is first asked for, and is 1 where there are no rows to leave out: robust likelihoods and counts,
+        data in chunks or partitions or on a device, dictionaries of more than 32 million values, fewer than 20 rows.
     noise_scale_, spread_scale_ : float or ndarray
         What the two parts of the standard deviation are multiplied by exactly: the noise's, and that of the uncertainty
         of the model's output; their squares add up.

@@ -15,8 +15,8 @@ All three have the greatest likelihood, with :math:`\log\kappa\sim\mathcal N(0,2
 many rows says nothing of :math:`\kappa`.  So that single rows cannot move them, an error beyond c times the posterior's
 standard deviation, where 95 % stay below, counts as being beyond it, however far it is:
 
-.. math:: \log L(s,\kappa,\nu) = \sum_{|e_n|\le c_n}\log\frac{p_\nu(e_n/s_n)}{s_n} + \sum_{|e_n|>c_n}\log P_\nu(c_n/s_n),
-          \qquad s_n = s\sqrt{\sigma_n^2+\kappa v_n} .
+.. math:: \log L(s,\kappa,\nu) = \sum_{|e_n|\le c_n}\log\frac{p_\nu(e_n/s_n)}{s_n}
+          + \sum_{|e_n|>c_n}\log P_\nu(|\mathrm t|>c_n/s_n), \qquad s_n = s\sqrt{\sigma_n^2+\kappa v_n} .
 
 The scales are known from n rows only.  A row has the information :math:`2\nu/(\nu+3)` on :math:`\log s_n`, so that with
 p numbers behind these logarithms their variance is :math:`v'=p\,(1+3/\nu)/(2n)` on average over the rows, and intervals
@@ -26,9 +26,9 @@ distribution of a new error is then, with the same scale,
 
 .. math:: \frac1{\nu'} = \frac1\nu + 2v' = \frac1\nu + \frac pn\Big(1+\frac3\nu\Big) ,
 
-which is exact for one scale and Gaussian errors, :math:`\nu'=n`.  :math:`\kappa` counts in p as far as the rows determine
-it beside its prior, as a weight does in :math:`\gamma`: :math:`p=1+J/(J+2^{-2})` with the information J that they have
-on :math:`\log\kappa` beside :math:`\log s`.
+which is exact for one scale and Gaussian errors, :math:`\nu'=n`.  :math:`\kappa` counts in p as far as the rows
+determine it beside its prior, as a weight does in :math:`\gamma`: :math:`p=1+J/(J+2^{-2})` with the information J that
+they have on :math:`\log\kappa` beside :math:`\log s`.
 
 A search on nine tenths of the rows makes slightly larger errors than one on all of them, and nothing is taken off for
 that: how fast errors fall can be learned only from the same few quantiles, and a factor made of these

@@ -29,6 +29,7 @@ from .charts import (
     residual_chart,
     several_classes,
     term_chart,
+    width_charts,
 )
 from .explanation import Explanation, explain_case, inclusion_chart, sets_in_html, strength_chart, swarm_charts
 from .measures import ClassificationTest, figure
@@ -188,7 +189,7 @@ def _calibration(case: Case) -> str:
     if case.classifies:
         figures = _figures([calibration_chart(case)])
         return _section("calibration", "Errors and calibration", figures, _confusion(case), _worst(case))
-    figures = _figures([residual_chart(case), calibration_chart(case)])
+    figures = _figures([residual_chart(case), calibration_chart(case), *width_charts(case)])
     return _section("calibration", "Residuals and calibration", _error_bars(case), figures, _worst(case))
 
 
