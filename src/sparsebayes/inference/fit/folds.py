@@ -204,8 +204,13 @@ class Folds:
                 errors.append(targets - phi @ mean)
                 spreads.append(np.maximum(np.einsum("na,na->n", phi @ covariance, phi), 0.0))
                 leverages.append(np.full(len(phi), leverage))
-            each = (np.concatenate(parts) for parts in (spreads, leverages))
-            self._known[beta] = LeftOut(np.concatenate(errors), self._noise() / beta, *each, self.weights)
+            self._known[beta] = LeftOut(
+                np.concatenate(errors),
+                self._noise() / beta,
+                np.concatenate(spreads),
+                np.concatenate(leverages),
+                self.weights,
+            )
         return self._known[beta]
 
     def _searched(self, data: Gram, beta: float, limit: int) -> GaussianModel:
