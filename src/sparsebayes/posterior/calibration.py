@@ -52,6 +52,8 @@ from sparsebayes.typing import Array
 _LEVEL = 0.95
 # Heaviest tails, as one over the degrees of freedom: Cauchy's; and those that are taken for a Gaussian's.
 _HEAVIEST, _LIGHTEST = 1.0, 1e-4
+# How closely they are found: a thousandth is far below what any number of rows can tell.
+_CLOSE = 1e-3
 # Errors closer than this (relative) are those of copies of a row, which are within the limit together.
 _COPIES = 1e-6
 # Standard deviation of the logarithm of the spread's factor beforehand.
@@ -91,7 +93,9 @@ class Calibration:
         rows = _Errors.of(errors, noise, spread, weights)
         if rows.limit == 0.0:  # nearly all rows are met exactly: there is no scale
             return cls()
-        search: Any = minimize_scalar(lambda h: rows.best(h)[2], bounds=(0.0, _HEAVIEST), method="bounded")
+        search: Any = minimize_scalar(
+            lambda h: rows.best(h)[2], bounds=(0.0, _HEAVIEST), method="bounded", options={"xatol": _CLOSE}
+        )
         heaviness = min(0.0, float(search.x), key=lambda h: rows.best(h)[2])
         log_scale, log_factor, _ = rows.best(heaviness)
         factor = float(np.exp(log_factor))
