@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import t as student
 
 from sparsebayes import RVR, SparseBayesRegressor, datasets, export, load, save
@@ -14,7 +15,7 @@ from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.search.climb import climb
-from sparsebayes.posterior import Calibration
+from sparsebayes.posterior import Calibration, GaussianPosterior
 
 X, Y = datasets.make_sinc(100, noise=0.1, random_state=0)
 NEW = np.linspace(-10.0, 10.0, 7)[:, None]
@@ -25,24 +26,39 @@ def model():
     return RVR(gamma=1 / 9).fit(X, Y)
 
 
-# -- the two numbers -----------------------------------------------------------------------------------------
+def of_noise(errors, weights=None):
+    """The calibration of errors for which noise of variance one is all that was predicted."""
+    n = len(errors)
+    return Calibration.of(errors, np.ones(n), np.zeros(n), np.ones(n) if weights is None else weights)
+
+
+def standardised(found):
+    """Errors of rows left out over their predicted standard deviations."""
+    return found.errors / np.sqrt(found.noise + found.spread)[:, None]
+
+
+# One function, whose weight has the variance 3; noise of variance one.
+POSTERIOR = GaussianPosterior(np.zeros(1, dtype=int), np.ones(1), np.full((1, 1), 3.0), 1.0, 0.0)
+
+
+# -- the three numbers ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.7])
 def test_gaussian_errors_have_their_own_scale_and_light_tails(scale):
     z = scale * np.random.default_rng(0).standard_normal(5000)
-    found = Calibration.of(z, np.ones(len(z)))
+    found = of_noise(z)
+    assert found.spread == 1.0  # nothing is said of it
     assert found.std_scale == pytest.approx(scale, rel=0.04)
     assert found.degrees > 15.0
 
 
 def test_heavy_tails_are_seen_at_every_level():
     rng = np.random.default_rng(1)
-    found = Calibration.of(0.6 * rng.standard_t(3.0, 5000), np.ones(5000))
+    found = of_noise(0.6 * rng.standard_t(3.0, 5000))
     new = 0.6 * rng.standard_t(3.0, 50_000)
     for level in (0.5, 0.8, 0.95):
-        low, high = found.interval(np.zeros(1), np.ones(1), level)
-        assert np.mean((low <= new) & (new <= high)) == pytest.approx(level, abs=0.02)
+        assert np.mean(np.abs(new) <= found.scale * found.factor(level)) == pytest.approx(level, abs=0.02)
     # Two of them are 1.96 standard deviations of the one that is reported.
     assert np.mean(np.abs(new) <= 1.96 * found.std_scale) == pytest.approx(0.95, abs=0.01)
 
@@ -51,9 +67,7 @@ def test_a_few_wild_rows_do_not_widen_the_bars():
     z = np.random.default_rng(2).standard_normal(1000)
     spoilt = z.copy()
     spoilt[:5] = 1e6
-    assert Calibration.of(spoilt, np.ones(1000)).std_scale == pytest.approx(
-        Calibration.of(z, np.ones(1000)).std_scale, rel=0.06
-    )
+    assert of_noise(spoilt).std_scale == pytest.approx(of_noise(z).std_scale, rel=0.06)
 
 
 @pytest.mark.parametrize("degrees", [np.inf, 4.0])
@@ -62,47 +76,92 @@ def test_bars_by_few_rows_hold_what_they_say(n, degrees):
     """With the scale taken for known they hold 93 to 94 % for 95."""
     rng = np.random.default_rng(4)
     z = 3.0 * (rng.standard_normal((200, n)) if degrees == np.inf else rng.standard_t(degrees, (200, n)))
-    found = [Calibration.of(one, np.ones(n)) for one in z]
+    found = [of_noise(one) for one in z]
     for level, margin in ((0.95, 0.012), (0.8, 0.02), (0.5, 0.02)):
         half = np.array([one.scale * one.factor(level) for one in found])
         assert np.mean(2.0 * student.cdf(half / 3.0, degrees) - 1.0) == pytest.approx(level, abs=margin)
 
 
-def test_scale_and_tails_have_the_greatest_likelihood():
-    """Over a grid of both, by SciPy's densities; the last twentieth of the errors counts as beyond the limit."""
-    z = 1.4 * np.random.default_rng(3).standard_t(5.0, 500)
-    found = Calibration.of(z, np.ones(500))
-    limit = np.sort(np.abs(z))[474]
-    inside = z[np.abs(z) <= limit]
+def test_the_three_numbers_have_the_greatest_likelihood():
+    """Over a grid, by SciPy's densities; the last twentieth of the errors counts as beyond the limit."""
+    rng = np.random.default_rng(3)
+    noise, spread = rng.uniform(0.5, 1.5, 500), rng.exponential(0.3, 500)
+    errors = 1.4 * np.sqrt(noise + 6.0 * spread) * rng.standard_t(5.0, 500)
+    found = Calibration.of(errors, noise, spread, np.ones(500))
+    limit = np.sort(np.abs(errors) / np.sqrt(noise + spread))[474] * np.sqrt(noise + spread)
+    inside = np.abs(errors) <= limit
 
-    def likelihood(scale, heaviness):
-        t = student(1.0 / heaviness, 0.0, scale)
-        return np.sum(t.logpdf(inside)) + 25 * np.log(2.0 * t.sf(limit))
+    def likelihood(scale, factor, heaviness):
+        t = student(1.0 / heaviness, 0.0, scale * np.sqrt(noise + factor * spread))
+        prior = -0.5 * (np.log(factor) / 2.0) ** 2
+        return np.sum(np.where(inside, t.logpdf(errors), np.log(2.0 * t.sf(limit)))) + prior
 
-    heaviness = (1.0 / found.degrees - 1.0 / 500) / (1.0 + 3.0 / 500)
-    best = likelihood(found.scale, heaviness)
-    others = [likelihood(s, h) for s in np.linspace(0.8, 2.0, 25) for h in np.linspace(0.01, 0.6, 25)]
-    assert max(others) - 1e-3 <= best <= max(others) + 0.5
+    # A scale that is known from 500 rows, and the factor beside it as far as they determine it.
+    share = 0.5 * found.spread * spread / (noise + found.spread * spread)
+
+    def degrees(heaviness):
+        known = 500 * np.var(share) * 2.0 / (1.0 + 3.0 * heaviness)
+        return 1.0 / (heaviness + (1.0 + known / (known + 0.25)) * (1.0 + 3.0 * heaviness) / 500)
+
+    heaviness = brentq(lambda h: degrees(h) - found.degrees, 1e-3, 1.0)
+    best = likelihood(found.scale, found.spread, heaviness)
+    grid = [
+        likelihood(s, k, h)
+        for s in np.linspace(1.0, 1.8, 15)
+        for k in np.geomspace(1.0, 30.0, 15)
+        for h in np.linspace(0.05, 0.4, 15)
+    ]
+    assert max(grid) - 1e-3 <= best <= max(grid) + 0.5
+    assert 3.0 < found.spread < 12.0
+    assert found.stretch == pytest.approx(
+        np.exp(np.mean(np.log(np.sqrt((noise + found.spread * spread) / (noise + spread))))), rel=1e-12
+    )
+
+
+def test_rows_of_which_the_posterior_is_least_sure_are_held_as_often_as_others():
+    """One factor for all rows holds 97 % where the output is certain, and 69 % where it is not."""
+    rng = np.random.default_rng(20)
+    spread = np.repeat([0.01, 0.1, 1.0], 300)
+    errors = np.sqrt(1.0 + 20.0 * spread) * rng.standard_normal(900)
+    found = Calibration.of(errors, np.ones(900), spread, np.ones(900))
+    for value in (0.01, 0.1, 1.0):
+        half = found.scale * found.factor(0.9) * np.sqrt(1.0 + found.spread * value)
+        new = np.sqrt(1.0 + 20.0 * value) * rng.standard_normal(20_000)
+        assert np.mean(np.abs(new) <= half) == pytest.approx(0.9, abs=0.03)
+
+
+def test_a_spread_that_hardly_differs_says_nothing_of_its_factor():
+    errors = 1.5 * np.random.default_rng(21).standard_normal(100)
+    found = Calibration.of(errors, np.ones(100), np.full(100, 1e-3), np.ones(100))
+    assert found.spread == pytest.approx(1.0, abs=0.05)
+    assert found.scale == pytest.approx(of_noise(errors).scale, rel=1e-3)
+    assert found.degrees == pytest.approx(of_noise(errors).degrees, rel=1e-2)
 
 
 def test_errors_that_are_all_but_absent_say_nothing():
-    assert Calibration.of(np.zeros(50), np.ones(50)) == Calibration()
+    assert of_noise(np.zeros(50)) == Calibration()
 
 
 def test_a_weight_is_as_many_copies():
     rng = np.random.default_rng(5)
     z, k = rng.standard_normal(40), rng.integers(1, 5, 40)
-    weighted, copied = Calibration.of(z, k.astype(float)), Calibration.of(np.repeat(z, k), np.ones(k.sum()))
-    assert weighted.scale == pytest.approx(copied.scale, rel=1e-6)
+    spread = rng.exponential(1.0, 40)
+    weighted = Calibration.of(z, np.ones(40), spread, k.astype(float))
+    copied = Calibration.of(*(np.repeat(each, k) for each in (z, np.ones(40), spread)), np.ones(k.sum()))
+    for name in ("scale", "spread", "stretch"):
+        assert getattr(weighted, name) == pytest.approx(getattr(copied, name), rel=1e-6)
     assert weighted.degrees == pytest.approx(copied.degrees, rel=1e-4)
 
 
 def test_the_density_integrates_to_one_and_knows_its_intervals():
-    found = Calibration(1.3, 4.0)
+    found, values = Calibration(1.3, 4.0, 2.0), np.full((1, 1), 0.7)
     grid = np.linspace(-400.0, 400.0, 800_001)
-    density = np.exp(found.log_density(np.zeros(1), np.full(1, 2.0), grid))
+    density = np.exp(found.log_density(POSTERIOR, values, grid))
     assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-6)
-    low, high = found.interval(np.zeros(1), np.full(1, 2.0), 0.8)
+    assert found.standard_deviation(POSTERIOR, values)[0] == pytest.approx(
+        np.hypot(found.noise_scale, found.spread_scale * 0.7 * np.sqrt(3.0)), rel=1e-12
+    )
+    low, high = found.interval(POSTERIOR, values, 0.8)
     inside = (grid >= low) & (grid <= high)
     assert np.trapezoid(density[inside], grid[inside]) == pytest.approx(0.8, abs=1e-3)
 
@@ -118,8 +177,8 @@ def test_standardised_errors_are_those_of_a_search_without_the_rows(centres):
     t = (values[:, :2] @ [2.0, -1.0] + 0.5 * rng.standard_normal(60))[:, None]
     problem = GaussianProblem(DenseDesign(values), t, weights, np.ones(8, dtype=bool), centres=centres)
     beta = 4.0
-    scores, counts = Folds(problem, 3).standardised(beta, 8)
-    fold, found, mass = np.argsort(np.argsort(t[:, 0])) % 3, [], []
+    given = Folds(problem, 3).left_out(beta, 8)
+    fold, found, mass, leverage = np.argsort(np.argsort(t[:, 0])) % 3, [], [], []
     for k in range(3):
         kept, out = fold != k, fold == k
         there = np.ones(8, dtype=bool) if centres is None else kept[centres]
@@ -131,8 +190,11 @@ def test_standardised_errors_are_those_of_a_search_without_the_rows(centres):
         variance = 1.0 / beta + np.sum((phi[out] @ covariance) * phi[out], axis=1)
         found.append((t[out, 0] - phi[out] @ mean) / np.sqrt(variance))
         mass.append(weights[out])
-    np.testing.assert_allclose(scores[:, 0], np.concatenate(found), rtol=1e-6)
-    np.testing.assert_array_equal(counts, np.concatenate(mass))
+        own = beta * np.average(np.sum((phi[kept] @ covariance) * phi[kept], axis=1), weights=weights[kept])
+        leverage.append(np.full(np.sum(out), own))
+    np.testing.assert_allclose(standardised(given)[:, 0], np.concatenate(found), rtol=1e-6)
+    np.testing.assert_array_equal(given.weights, np.concatenate(mass))
+    np.testing.assert_allclose(given.leverage, np.concatenate(leverage), rtol=1e-6)
 
 
 def test_folds_at_random_follow_the_rows_and_not_their_order():
@@ -156,7 +218,7 @@ def test_no_more_parts_are_searched_than_needed():
     rng = np.random.default_rng(7)
     values = rng.standard_normal((100, 3))
     problem = GaussianProblem(DenseDesign(values), values[:, :1].copy(), np.ones(100), np.ones(3, dtype=bool))
-    assert len(Folds(problem, 5, enough=30.0).standardised(1.0, 3)[0]) == 40
+    assert len(Folds(problem, 5, enough=30.0).left_out(1.0, 3).errors) == 40
 
 
 def test_a_search_that_misses_what_its_rows_speak_for_goes_on_from_it(monkeypatch):
@@ -165,14 +227,15 @@ def test_a_search_that_misses_what_its_rows_speak_for_goes_on_from_it(monkeypatc
     values = rng.standard_normal((60, 8))
     t = (values[:, :2] @ [2.0, -1.0] + 0.1 * rng.standard_normal(60))[:, None]
     problem = GaussianProblem(DenseDesign(values), t, np.ones(60), np.ones(8, dtype=bool))
-    found = Folds(problem, 3).standardised(100.0, 2)[0]
+    found = standardised(Folds(problem, 3).left_out(100.0, 2))
     monkeypatch.setattr(folds, "_climbed", lambda data, beta, *_: GaussianModel.empty(data, beta, False))
-    missed = Folds(problem, 3).standardised(100.0, 2)[0]
+    missed = standardised(Folds(problem, 3).left_out(100.0, 2))
     assert np.median(np.abs(missed)) > 5.0
     right, idle = (np.array([0, 1]), np.ones(2)), (np.array([5]), np.full(1, 1e12))
     # Both searches end within a hundredth of a nat of the optimum, which is a tenth of a standard deviation.
-    np.testing.assert_allclose(Folds(problem, 3, whole=right).standardised(100.0, 2)[0], found, rtol=0.0, atol=0.1)
-    np.testing.assert_array_equal(Folds(problem, 3, whole=idle).standardised(100.0, 2)[0], missed)
+    again, none = (standardised(Folds(problem, 3, whole=whole).left_out(100.0, 2)) for whole in (right, idle))
+    np.testing.assert_allclose(again, found, rtol=0.0, atol=0.1)
+    np.testing.assert_array_equal(none, missed)
 
 
 # -- estimators ----------------------------------------------------------------------------------------------
@@ -220,13 +283,17 @@ def test_searches_that_lose_their_way_do_not_make_bars_long():
     assert np.mean(model.log_density(new, observed)) > np.mean(model.log_density(new, observed, "posterior")) - 0.05
 
 
-def test_the_default_is_the_posterior_times_one_factor(model):
+def test_the_default_is_the_posterior_with_a_factor_for_each_part(model):
     mean, std = model.predict(NEW, return_std=True)
     plain_mean, plain = model.predict(NEW, return_std=True, uncertainty="posterior")
     np.testing.assert_array_equal(mean, plain_mean)
-    np.testing.assert_allclose(std, model.std_scale_ * plain, rtol=1e-12)
-    variance = model.noise_variance_ + model._posteriors[0].spread(model._values(NEW))
-    np.testing.assert_allclose(plain, np.sqrt(variance), rtol=1e-12)
+    spread = model._posteriors[0].spread(model._values(NEW))
+    np.testing.assert_allclose(plain, np.sqrt(model.noise_variance_ + spread), rtol=1e-12)
+    parts = model.noise_scale_ * np.sqrt(model.noise_variance_), model.spread_scale_ * np.sqrt(spread)
+    np.testing.assert_allclose(std, np.hypot(*parts), rtol=1e-12)
+    # Typically: the rows that were left out are the training rows here, and no others.
+    ratios = model.predict(X, return_std=True)[1] / model.predict(X, return_std=True, uncertainty="posterior")[1]
+    assert model.std_scale_ == pytest.approx(np.exp(np.mean(np.log(ratios))), rel=0.02)
     low, high = model.predict_interval(NEW)
     np.testing.assert_allclose(high - low, 2 * 1.959964 * std, rtol=1e-6)
 
@@ -260,10 +327,11 @@ def test_the_factor_travels(tmp_path, asked_before):
         np.testing.assert_array_equal(other.predict_interval(NEW, 0.5), model.predict_interval(NEW, 0.5))
 
 
-def test_exports_carry_the_factor(model):
-    assert model.std_scale_ != 1.0
+def test_exports_carry_the_factors(model):
+    assert model.noise_scale_ != 1.0 != model.spread_scale_
     plan = export.plan.make_plan(model)
-    np.testing.assert_allclose(plan.noise, model.std_scale_**2 * model.noise_variance_, rtol=1e-12)
+    np.testing.assert_allclose(plan.noise, model.noise_scale_**2 * model.noise_variance_, rtol=1e-12)
+    np.testing.assert_allclose(plan.covariances[0], model.spread_scale_**2 * model.sigma_, rtol=1e-12)
 
 
 def test_the_factor_does_not_depend_on_units_or_row_order(model):
@@ -288,7 +356,8 @@ def test_several_targets_have_a_factor_each(model):
     assert shared.std_scale_.shape == (2,)
     std = shared.predict(NEW, return_std=True)[1]
     plain = shared.predict(NEW, return_std=True, uncertainty="posterior")[1]
-    np.testing.assert_allclose(std, shared.std_scale_ * plain, rtol=1e-12)
+    noise, spread = shared.noise_scale_**2 * shared.noise_variance_, plain**2 - shared.noise_variance_
+    np.testing.assert_allclose(std, np.sqrt(noise + shared.spread_scale_**2 * spread), rtol=1e-9)
     # A constant target is fitted apart, and has its own place all the same.
     three = RVR(gamma=1 / 9, shared_support=True).fit(X, np.column_stack([np.ones(len(Y)), Y, wild]))
     np.testing.assert_allclose(three.std_scale_, [1.0, *shared.std_scale_], rtol=1e-9)

@@ -11,7 +11,7 @@ from sparsebayes.basis import RBF
 from sparsebayes.datasets import load, make_sinc
 from sparsebayes.report import write_report
 from sparsebayes.report.case import Case, Input
-from sparsebayes.report.charts import _std_of_mean, effect_charts
+from sparsebayes.report.charts import _std_of_mean, effect_charts, width_charts
 from sparsebayes.report.replay import chapters, play
 from sparsebayes.report.search import _reached
 from sparsebayes.report.svg import Chart, labelled, ticks
@@ -135,8 +135,35 @@ class TestRowsAndLines:
         est = SparseBayesRegressor().fit(X, y)
         case = Case(est, X, y, X[:0], y[:0], [Input("a", (0,)), Input("b", (1,))], "y", "t")
         Phi = est._values(X)
-        expected = est.std_scale_ * np.sqrt(np.sum((Phi @ est.sigma_) * Phi, axis=1))
+        expected = est.spread_scale_ * np.sqrt(np.sum((Phi @ est.sigma_) * Phi, axis=1))
         np.testing.assert_allclose(_std_of_mean(case, X), expected, rtol=1e-6)
+
+
+class TestErrorBarsByLength:
+    def case(self, rows, wrong=0):
+        """The rows with the longest bars are far outside of them."""
+        rng = np.random.default_rng(3)
+        X, y = make_sinc(60, noise=0.1, random_state=0)
+        new = rng.uniform(-10.0, 10.0, (rows, 1))
+        est = RVR(gamma=1 / 9).fit(X, y)
+        observed = np.array(est.predict(new))
+        observed[np.argsort(est.predict(new, return_std=True)[1])[rows - wrong :]] += 10.0
+        return Case(est, X, y, new, observed, [Input("a", (0,))], "y", "t")
+
+    @pytest.mark.parametrize(("wrong", "agree"), [(0, 10), (40, 8)])
+    def test_tenths_that_agree(self, wrong, agree):
+        ((caption, svg),) = width_charts(self.case(200, wrong))
+        assert f"{agree} of the 10 tenths agree" in caption
+        assert svg.count("<circle") == 10
+
+    def test_few_rows_and_bars_of_one_length_say_nothing(self):
+        assert width_charts(self.case(99)) == []
+        rng = np.random.default_rng(1)
+        X, y = rng.normal(size=(200, 2)), rng.normal(size=200)
+        est = SparseBayesRegressor(support="conservative").fit(X, y)
+        assert len(est.relevance_) == 0
+        case = Case(est, X, y, X, y, [Input("a", (0,)), Input("b", (1,))], "y", "t")
+        assert width_charts(case) == []
 
 
 class TestReplay:

@@ -40,6 +40,11 @@ def _own(design: Design) -> Design:
     return DenseDesign(design.columns(slice(None))) if isinstance(design, DenseDesign) else design
 
 
+def _well_determined(posterior: GaussianPosterior, model: Known) -> float:
+    r"""Number of weights that the data determine, :math:`\sum_m(1-\alpha_m\Sigma_{mm})`."""
+    return float(np.sum(np.maximum(1.0 - model[1] * np.diagonal(posterior.covariance), 0.0)))
+
+
 @dataclass
 class LeftOutRows:
     """What is needed to search again on parts of the rows, without the values of all functions.
@@ -65,6 +70,8 @@ class LeftOutRows:
         Functions that each problem has kept, with precisions in these units.
     weights : ndarray of shape (N,)
         Sample weights.
+    leverages : list of float
+        Posterior variance of the output over the noise, on average over the training rows, of each problem.
     precisions : list of ndarray of shape (N,) or None
         Precisions of the rows in units of the noise of each problem, where they differ.
     cost : float
@@ -82,6 +89,7 @@ class LeftOutRows:
     groups: list[list[int]]
     targets: list[Array]
     models: list[Known]
+    leverages: list[float]
     weights: Array
     precisions: list[Array | None]
     cost: float
@@ -126,6 +134,7 @@ class LeftOutRows:
             groups,
             [scaled[:, group] for group in groups],
             [(models[k][0], models[k][1] * noise[k] ** 2) for k, *_ in groups],
+            [_well_determined(posteriors[k], models[k]) / float(np.sum(weights)) for k, *_ in groups],
             weights,
             [precisions[group[0]] for group in groups],
             cost,
@@ -137,11 +146,11 @@ class LeftOutRows:
         if self.found is None:
             with one_thread():
                 design = self._design()
-                each = zip(self.targets, self.models, self.precisions, strict=True)
+                each = zip(self.targets, self.models, self.leverages, self.precisions, strict=True)
                 found = [one for problem in each for one in self._calibrate(design, *problem)]
                 self.found = [found[k] for k in np.argsort([k for group in self.groups for k in group])]
             self.rows = self.functions = self.centres = None
-            self.targets, self.models, self.precisions = [], [], []
+            self.targets, self.models, self.leverages, self.precisions = [], [], [], []
         return self.found
 
     def _design(self) -> Design:
@@ -151,7 +160,9 @@ class LeftOutRows:
         values = self.functions.evaluate(self.rows)
         return DenseDesign(values if self.bias is None else np.insert(values, self.bias, 1.0, axis=1))
 
-    def _calibrate(self, design: Design, t: Array, model: Known, precisions: Array | None) -> list[Calibration]:
+    def _calibrate(
+        self, design: Design, t: Array, model: Known, leverage: float, precisions: Array | None
+    ) -> list[Calibration]:
         """Calibrations of targets with one support, in units of their noise."""
         problem = GaussianProblem(
             design, t, self.weights, self.eligible, self.bias, centres=self.centres, inclusion_cost=self.cost
@@ -161,7 +172,7 @@ class LeftOutRows:
         if problem.mean_square == 0.0 or size == 0:  # where nothing was chosen there is no optimism
             return [Calibration()] * problem.n_targets
         again = Relearned(self.rows, self.functions, self.bias) if self.tuned and self.functions is not None else None
-        scores, weights = Folds(
+        found = Folds(
             problem,
             _PARTS,
             _ENOUGH,
@@ -170,5 +181,8 @@ class LeftOutRows:
             whole=model,
             reshape=again,
             tol=_SETTLED,
-        ).standardised(1.0, size)
-        return [Calibration.of(mine, weights) for mine in scores.T]
+        ).left_out(1.0, size)
+        # A single search on fewer rows keeps other numbers of functions than the fit, and is as much more or less
+        # certain everywhere: how certain it is of a row beside others is what can be carried over.
+        spread = found.spread * leverage / np.maximum(found.leverage, np.finfo(float).tiny)
+        return [Calibration.of(errors, found.noise, spread, found.weights) for errors in found.errors.T]

@@ -114,11 +114,14 @@ RESULTS = """
         Whether the noise depends on the inputs (see ``predict_noise``).  Functions that serve the noise only are in
         ``relevance_`` too, with zero ``coef_`` and infinite ``alpha_``, and ``sigma_`` is over the finite ``alpha_``.
     std_scale_ : float or ndarray
-        What the standard deviation of the posterior is multiplied by, so that 1.96 of them either side hold 95 % of new
-        observations; one for each target.  It is found by searches on parts of the rows when it, or an error bar, is
-        first asked for, and is 1 where there are no rows to leave out: robust likelihoods and counts, data in chunks or
-        partitions or on a device, columns of a memory-mapped X, dictionaries of more than 32 million values, fewer than
-        20 rows.
+        What the standard deviation of the posterior is multiplied by, typically, so that 1.96 of them either side hold
+        95 % of new observations; one for each target.  It is found by searches on parts of the rows when it, or an
+        error bar, is first asked for, and is 1 where there are no rows to leave out: robust likelihoods and counts,
+        data in chunks or partitions or on a device, columns of a memory-mapped X, dictionaries of more than 32 million
+        values, fewer than 20 rows.
+    noise_scale_, spread_scale_ : float or ndarray
+        What the two parts of the standard deviation are multiplied by exactly: the noise's, and that of the uncertainty
+        of the model's output; their squares add up.
     outlier_probability_ : ndarray
         Probability of each row to be an outlier (``likelihood="outliers"`` and ``"student-t"``).
     outlier_share_, degrees_of_freedom_ : float or ndarray
@@ -154,6 +157,7 @@ _REGRESSION = (
     "noise_variance_",
     "noise_varies_",
     "std_scale_",
+    "noise_scale_, spread_scale_",
 )
 _CLASSIFICATION = ("evidence", "multi_class", "class_weight", "classes_")
 

@@ -77,8 +77,9 @@ class ErrorBars(Inputs):
         return_std : bool
             Also return the standard deviation of a new *observation*: the noise is included.
         uncertainty : {"calibrated", "posterior", "augmented", "conformal"}
-            Where the standard deviation comes from: the posterior of the weights times ``std_scale_``, such that 1.96
-            of them either side hold 95 % of rows that searches on parts of the data had left out; the posterior alone
+            Where the standard deviation comes from: the posterior, its two parts, of the noise and of the output,
+            multiplied by ``noise_scale_`` and ``spread_scale_``, such that 1.96 of them either side hold 95 % of rows
+            that searches on parts of the data had left out, near the others and far from them; the posterior alone
             (Tipping 2001, eq. 15); the posterior with a function added at each new input, so that it grows away from
             the data (localised kernels); or the scores of rows not seen (see :meth:`calibrate`), as half the width of
             the 95 % interval over 1.96.  The mean is the same for all four.
@@ -120,10 +121,11 @@ class ErrorBars(Inputs):
         elif uncertainty == "augmented":
             further = self._added_variance(X, values)
             bars = [p.standard_deviation(values, v) for p, v in zip(self._gaussian(), further, strict=True)]
+        elif uncertainty == "calibrated" and self._calibration is not None:
+            both = zip(self._calibrations(), self._gaussian(), strict=True)
+            bars = [c.standard_deviation(p, values) for c, p in both]
         else:
             bars = [p.standard_deviation(values) for p in self._posteriors]
-            if uncertainty == "calibrated":
-                bars = [c.std_scale * bar for c, bar in zip(self._calibrations(), bars, strict=True)]
         return mean, self._shaped(bars)
 
     def predict_interval(self, X: Any, coverage: float = 0.95, uncertainty: str = "calibrated") -> tuple[Array, Array]:
@@ -155,7 +157,7 @@ class ErrorBars(Inputs):
             ends = [p.interval(values, coverage, v) for p, v in zip(self._gaussian(), further, strict=True)]
         elif uncertainty == "calibrated" and self._calibration is not None:
             both = zip(self._calibrations(), self._gaussian(), strict=True)
-            ends = [c.interval(p.predict(values), p.standard_deviation(values), coverage) for c, p in both]
+            ends = [c.interval(p, values, coverage) for c, p in both]
         else:
             ends = [p.interval(values, coverage) for p in self._posteriors]
         return self._shaped([low for low, _ in ends]), self._shaped([high for _, high in ends])
@@ -207,7 +209,7 @@ class ErrorBars(Inputs):
         if uncertainty == "posterior" or self._calibration is None:
             return np.sum([p.log_density(values, t) for p, t in zip(self._posteriors, targets.T, strict=True)], axis=0)
         each = zip(self._calibrations(), self._gaussian(), targets.T, strict=True)
-        return np.sum([c.log_density(p.predict(values), p.standard_deviation(values), t) for c, p, t in each], axis=0)
+        return np.sum([c.log_density(p, values, t) for c, p, t in each], axis=0)
 
     def predict_noise(self, X: Any) -> Array:
         """Standard deviation of the noise alone: how far observations scatter about a mean that were known exactly.
@@ -229,10 +231,18 @@ class ErrorBars(Inputs):
 
     @property
     def std_scale_(self) -> float | Array:
-        """What the posterior's standard deviation is multiplied by, one factor for each of several targets."""
-        check_is_fitted(self)
-        factors = np.array([calibration.std_scale for calibration in self._calibrations()])
-        return float(factors[0]) if self._single else factors
+        """What the posterior's standard deviation is multiplied by, typically: one factor for each target."""
+        return self._factors([calibration.std_scale for calibration in self._calibrations()])
+
+    @property
+    def noise_scale_(self) -> float | Array:
+        """What the noise's part of the standard deviation is multiplied by, one factor for each target."""
+        return self._factors([calibration.noise_scale for calibration in self._calibrations()])
+
+    @property
+    def spread_scale_(self) -> float | Array:
+        """What the part of the model's output is multiplied by, one factor for each target."""
+        return self._factors([calibration.spread_scale for calibration in self._calibrations()])
 
     def calibrate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, folds: int | None = None) -> Self:
         """Learn the width of conformal intervals, from rows that were not used for fitting or by fits without them.
@@ -287,6 +297,7 @@ class ErrorBars(Inputs):
 
     def _calibrations(self) -> list[Calibration]:
         """What the posteriors' error bars lack, found when it is first asked for."""
+        check_is_fitted(self)
         if self._calibration is None:
             return [Calibration()] * len(self._posteriors)
         return self._calibration if isinstance(self._calibration, list) else self._calibration.calibrations()
@@ -294,6 +305,9 @@ class ErrorBars(Inputs):
     def _complete(self) -> None:
         if self._calibration is not None:
             self._calibration = self._calibrations()
+
+    def _factors(self, each: list[float]) -> float | Array:
+        return each[0] if self._single else np.array(each)
 
     def _shaped(self, columns: list[Array]) -> Array:
         return columns[0] if self._single else np.column_stack(columns)

@@ -1,15 +1,16 @@
 r"""Error bars of attributions that hold what a model fitted again would say.
 
 The posterior is that of the weights of the functions that were kept, and knows nothing of the choice of these.  What it
-leaves out, searches on parts of the rows have measured: error bars of predictions have to be c times as wide
-(``std_scale_``).  The noise is what it is, so all of the difference belongs to the functions: with the noise variance
-:math:`\sigma^2` and the posterior's variance v of the output, both on average over the rows,
+leaves out, searches on parts of the rows have measured: the noise's part of error bars has to be a times as wide
+(``noise_scale_``), the functions' part b times (``spread_scale_``).  The noise is what it is, so all of the difference
+belongs to the functions: with the noise variance :math:`\sigma^2` and the posterior's variance v of the output, both on
+average over the rows,
 
 .. math::
 
-    f^2 = \frac{c^2(\sigma^2+v)-\sigma^2}{v} = 1+(c^2-1)\,\frac{\sigma^2+v}{v}
+    f^2 = \frac{a^2\sigma^2+b^2v-\sigma^2}{v}
 
-is what their variances are to be multiplied by.
+is what their variances are to be multiplied by, and no less than one.
 
 A column that was left out has a weight of zero and an error bar of none, though the next sample may bring it in.  The
 data determine its weight, beside the functions that were kept, to :math:`1/\sqrt{s_m}` (Tipping & Faul 2003, eq. 20),
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.estimators.uncertainty import ErrorBars
-from sparsebayes.posterior import GaussianPosterior
+from sparsebayes.posterior import Calibration, GaussianPosterior
 from sparsebayes.typing import Array
 
 from .problems import relative_precision
@@ -49,16 +50,16 @@ def factors(est: Any, values: Array) -> Array:
     """
     if not isinstance(est, ErrorBars):
         return np.ones(len(est._posteriors))
-    scales = np.atleast_1d(est.std_scale_)
-    return np.array([_factor(p, values, float(c)) for p, c in zip(est._posteriors, scales, strict=True)])
+    return np.array([_factor(p, values, c) for p, c in zip(est._posteriors, est._calibrations(), strict=True)])
 
 
-def _factor(posterior: Any, values: Array, scale: float) -> float:
+def _factor(posterior: Any, values: Array, calibration: Calibration) -> float:
     if not isinstance(posterior, GaussianPosterior):
         return 1.0
     own = float(np.mean(posterior.spread(values)))
-    total = own + float(np.mean(posterior.noise_square(values)))
-    return float(np.sqrt(1.0 + max(scale**2 - 1.0, 0.0) * total / own)) if own > 0.0 else 1.0
+    noise = float(np.mean(posterior.noise_square(values)))
+    excess = (calibration.noise_scale**2 - 1.0) * noise + (calibration.spread_scale**2 - 1.0) * own
+    return float(np.sqrt(1.0 + max(excess, 0.0) / own)) if own > 0.0 else 1.0
 
 
 def left_out(est: Any) -> Array:

@@ -59,7 +59,8 @@ class Plan:
         follow.
     noise : ndarray of shape (K,)
         What the noise adds to the squares of the standard deviations; zero in classification, and where it varies.
-        Both are multiplied by the square of ``std_scale_``, so that the standard deviations are those of ``predict``.
+        It is multiplied by the square of ``noise_scale_`` and the covariances by that of ``spread_scale_``, so that the
+        standard deviations are those of ``predict``.
     head : Head
         What the outputs mean.
     classes : ndarray or None
@@ -190,7 +191,7 @@ def _plan(est: Any) -> Plan:
     functions = Bias().bind(np.zeros((1, d))) if functions is None else functions
     outputs = (_class_outputs if is_classifier(est) else _gaussian_outputs)(posteriors, len(functions))
     if isinstance(est, ErrorBars):
-        outputs = _widened(outputs, np.atleast_1d(est.std_scale_) ** 2)
+        outputs = _widened(outputs, np.atleast_1d(est.noise_scale_) ** 2, np.atleast_1d(est.spread_scale_) ** 2)
     return Plan(
         names=_names(est, d),
         centre=_centre(est),
@@ -262,14 +263,14 @@ def _varying(posteriors: list[GaussianPosterior], covariances: Array) -> dict[st
     }
 
 
-def _widened(outputs: dict[str, Any], squares: Array) -> dict[str, Any]:
-    """Squares of standard deviations times a factor for each target."""
+def _widened(outputs: dict[str, Any], noise: Array, spread: Array) -> dict[str, Any]:
+    """Variances of the noise and of the outputs times a factor for each target."""
     covariances = outputs["covariances"].copy()
-    covariances[: len(squares)] *= squares[:, None, None]  # those of log noise, which follow, are no variances
-    widened = outputs | {"covariances": covariances, "noise": squares * outputs["noise"]}
+    covariances[: len(spread)] *= spread[:, None, None]  # those of log noise, which follow, are no variances
+    widened = outputs | {"covariances": covariances, "noise": noise * outputs["noise"]}
     if "log_noise" in outputs:
         weights, offsets = outputs["log_noise"]
-        widened["log_noise"] = weights, offsets + np.log(squares)
+        widened["log_noise"] = weights, offsets + np.log(noise)
     return widened
 
 

@@ -1,55 +1,63 @@
 r"""How much wider than the posterior's the error bars must be, from rows that the search had not seen.
 
 The posterior is that of the weights of the functions that were kept.  That these were chosen, among many and by the
-same rows, is not in it: where many functions are kept its error bars are too short.  What they lack shows in the
-errors :math:`z = (t-\bar y)/\mathrm{std}` of rows that a search from nothing had left out.  They are described by two
-numbers, a scale and degrees of freedom,
+same rows, is not in it: where many functions are kept its error bars are too short, and most where few rows are near,
+for there other functions would have said something else.  With the noise variance :math:`\sigma^2` and the posterior
+variance v of the output, errors e of rows that a search from nothing had left out are described by three numbers,
 
-.. math:: z \sim s\,\mathrm t_\nu ,
+.. math:: e \sim s\sqrt{\sigma^2+\kappa v}\;\mathrm t_\nu ,
 
-so that a new observation is :math:`\bar y + s\,\mathrm{std}\;\mathrm t_\nu`: with Gaussian errors of the size that was
-claimed :math:`s=1`, :math:`\nu=\infty`, and nothing changes.
+and a new observation is the prediction and such an error.  With Gaussian errors of the size that was claimed
+:math:`s=\kappa=1`, :math:`\nu=\infty`, and nothing changes.  :math:`\kappa` is 10 to 100 on most tables: the rows of
+which the posterior is least sure are missed by far more than it says, and the others by less.
 
-Both have the greatest likelihood.  So that single rows cannot move them, an error beyond :math:`c`, the magnitude that
-95 % stay below, counts as being beyond it, however far it is:
+All three have the greatest likelihood, with :math:`\log\kappa\sim\mathcal N(0,2^2)` beforehand, as a linear function on
+many rows says nothing of :math:`\kappa`.  So that single rows cannot move them, an error beyond c times the posterior's
+standard deviation, where 95 % stay below, counts as being beyond it, however far it is:
 
-.. math:: \log L(s,\nu) = \sum_{|z|\le c}\log\frac{p_\nu(z/s)}{s} + \sum_{|z|>c}\log P_\nu(|z/s|>c/s) .
+.. math:: \log L(s,\kappa,\nu) = \sum_{|e_n|\le c_n}\log\frac{p_\nu(e_n/s_n)}{s_n}
+          + \sum_{|e_n|>c_n}\log P_\nu(|\mathrm t|>c_n/s_n), \qquad s_n = s\sqrt{\sigma_n^2+\kappa v_n} .
 
-The scale is known from :math:`n` rows only.  Their information on :math:`\log s` is :math:`2n\nu/(\nu+3)`, so that its
-variance is :math:`v=(1+3/\nu)/(2n)`, and intervals that take :math:`s` for known hold too little: 94 % for 95 with 20
-rows.  A :math:`\mathrm t_\nu` is a Gaussian whose log precision has the variance :math:`2/\nu` (to leading order), and
-an uncertain scale adds :math:`4v` to that.  The distribution of a new error is then, with the same scale,
+The scales are known from n rows only.  A row has the information :math:`2\nu/(\nu+3)` on :math:`\log s_n`, so that with
+p numbers behind these logarithms their variance is :math:`v'=p\,(1+3/\nu)/(2n)` on average over the rows, and intervals
+that take them for known hold too little: 94 % for 95 with 20 rows.  A :math:`\mathrm t_\nu` is a Gaussian whose log
+precision has the variance :math:`2/\nu` (to leading order), and an uncertain scale adds :math:`4v'` to that.  The
+distribution of a new error is then, with the same scale,
 
-.. math:: \frac1{\nu'} = \frac1\nu + 2v = \frac1\nu + \frac1n\Big(1+\frac3\nu\Big) ,
+.. math:: \frac1{\nu'} = \frac1\nu + 2v' = \frac1\nu + \frac pn\Big(1+\frac3\nu\Big) ,
 
-which is exact for Gaussian errors, :math:`\nu'=n`.
+which is exact for one scale and Gaussian errors, :math:`\nu'=n`.  :math:`\kappa` counts in p as far as the rows
+determine it beside its prior, as a weight does in :math:`\gamma`: :math:`p=1+J/(J+2^{-2})` with the information J that
+they have on :math:`\log\kappa` beside :math:`\log s`.
 
 A search on nine tenths of the rows makes slightly larger errors than one on all of them, and nothing is taken off for
 that: how fast errors fall can be learned only from the same few quantiles, and a factor made of these
-(:math:`q_{.9}^{1+\kappa}/q_{.5}^{\kappa}`) shortens most where :math:`q_{.9}` is short by chance.
+(:math:`q_{.9}^{1+\rho}/q_{.5}^{\rho}`) shortens most where :math:`q_{.9}` is short by chance.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, ndtr, stdtr
 from scipy.stats import t
 
+from sparsebayes.posterior.gaussian import GaussianPosterior
 from sparsebayes.typing import Array
 
 # Coverage at which the standard deviation is to be right, and beyond which errors only count.
 _LEVEL = 0.95
 # Heaviest tails, as one over the degrees of freedom: Cauchy's; and those that are taken for a Gaussian's.
 _HEAVIEST, _LIGHTEST = 1.0, 1e-4
+# How closely they are found: a thousandth is far below what any number of rows can tell.
+_CLOSE = 1e-3
 # Errors closer than this (relative) are those of copies of a row, which are within the limit together.
 _COPIES = 1e-6
-# Range of the logarithm of the scale over the magnitude that 95 % of errors stay below: -.67 for a Gaussian, -2.5 for
-# Cauchy's distribution.
-_RANGE = (-6.0, 1.0)
+# Standard deviation of the logarithm of the spread's factor beforehand.
+_OPEN = 2.0
 
 
 @dataclass(frozen=True)
@@ -59,48 +67,79 @@ class Calibration:
     Attributes
     ----------
     scale : float
-        What the posterior's standard deviation is multiplied by, :math:`s`.
+        What the standard deviation of an observation is multiplied by, :math:`s`.
     degrees : float
         Degrees of freedom of Student's t that describes the errors, :math:`\nu'`; infinite for a Gaussian.
+    spread : float
+        What the variance of the output, without the noise, is multiplied by before, :math:`\kappa`.
+    stretch : float
+        What that does to standard deviations of observations: the geometric mean over the rows left out.
     """
 
     scale: float = 1.0
     degrees: float = np.inf
+    spread: float = 1.0
+    stretch: float = 1.0
 
     @classmethod
-    def of(cls, scores: Array, weights: Array) -> Calibration:
-        """From standardised errors of rows left out.
+    def of(cls, errors: Array, noise: Array, spread: Array, weights: Array) -> Calibration:
+        """From the errors of rows left out.
 
         Parameters
         ----------
-        scores, weights : ndarray of shape (n,)
-            Errors over predicted standard deviations, and how many rows each stands for.
+        errors, noise, spread, weights : ndarray of shape (n,)
+            Errors, variances of the noise and of the output that were predicted, and how many rows each stands for.
         """
-        n = float(np.sum(weights))
-        errors = _Errors.of(scores, weights)
-        if errors.limit == 0.0:  # nearly all rows are met exactly: there is no scale
+        rows = _Errors.of(errors, noise, spread, weights)
+        if rows.limit == 0.0:  # nearly all rows are met exactly: there is no scale
             return cls()
-        search: Any = minimize_scalar(lambda h: errors.best(h)[1], bounds=(0.0, _HEAVIEST), method="bounded")
-        heaviness = min(0.0, float(search.x), key=lambda h: errors.best(h)[1])
-        return cls(errors.best(heaviness)[0], 1.0 / (heaviness + (1.0 + 3.0 * heaviness) / n))
+        search: Any = minimize_scalar(
+            lambda h: rows.best(h)[2], bounds=(0.0, _HEAVIEST), method="bounded", options={"xatol": _CLOSE}
+        )
+        heaviness = min(0.0, float(search.x), key=lambda h: rows.best(h)[2])
+        log_scale, log_factor, _ = rows.best(heaviness)
+        factor = float(np.exp(log_factor))
+        uncertain = rows.determined(factor, heaviness) * (1.0 + 3.0 * heaviness) / float(np.sum(weights))
+        stretch = 0.5 * np.average(np.log((noise + factor * spread) / (noise + spread)), weights=weights)
+        return cls(float(np.exp(log_scale)), 1.0 / (heaviness + uncertain), factor, float(np.exp(stretch)))
+
+    @property
+    def noise_scale(self) -> float:
+        """What the noise's part of a standard deviation is multiplied by, so that 1.96 either side hold 95 %."""
+        return self.scale * self.factor(_LEVEL) / Calibration().factor(_LEVEL)
+
+    @property
+    def spread_scale(self) -> float:
+        """What the part of the model's output is multiplied by."""
+        return float(np.sqrt(self.spread)) * self.noise_scale
 
     @property
     def std_scale(self) -> float:
-        """Factor of the standard deviation such that 1.96 of them either side hold 95 % of new observations."""
-        return self.scale * self.factor(_LEVEL) / Calibration().factor(_LEVEL)
+        """What that makes of the posterior's standard deviation of an observation, typically."""
+        return self.stretch * self.noise_scale
+
+    def widened(self, posterior: GaussianPosterior) -> GaussianPosterior:
+        """The posterior with this spread, whose standard deviations are multiplied by one factor."""
+        return replace(posterior, covariance=self.spread * posterior.covariance)
 
     def factor(self, coverage: float) -> float:
         """Half the width of the central interval of this coverage, for a scale of one."""
         return float(t.ppf(0.5 + 0.5 * coverage, self.degrees))
 
-    def interval(self, mean: Array, std: Array, coverage: float) -> tuple[Array, Array]:
-        """Central interval of new observations whose mean and standard deviation the posterior gives."""
+    def standard_deviation(self, posterior: GaussianPosterior, values: Array) -> Array:
+        """Standard deviation of new observations, 1.96 of which either side hold 95 %."""
+        return self.noise_scale * self.widened(posterior).standard_deviation(values)
+
+    def interval(self, posterior: GaussianPosterior, values: Array, coverage: float) -> tuple[Array, Array]:
+        """Central interval of new observations."""
+        mean, std = posterior.predict(values), self.widened(posterior).standard_deviation(values)
         half = self.scale * self.factor(coverage) * std
         return mean - half, mean + half
 
-    def log_density(self, mean: Array, std: Array, y: Array) -> Array:
-        """Log density of observations whose mean and standard deviation the posterior gives."""
-        return np.asarray(t.logpdf(y, self.degrees, mean, self.scale * std), dtype=np.float64)
+    def log_density(self, posterior: GaussianPosterior, values: Array, y: Array) -> Array:
+        """Log density of observations."""
+        scale = self.scale * self.widened(posterior).standard_deviation(values)
+        return np.asarray(t.logpdf(y, self.degrees, posterior.predict(values), scale), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -109,40 +148,74 @@ class _Errors:
 
     Attributes
     ----------
-    squares, weights : ndarray
-        Squared errors within the limit, and how many rows each stands for.
-    limit, beyond : float
-        The limit, and how many rows are beyond it.
+    squares : ndarray
+        Squared errors, no larger than the square of their limit.
+    noise, spread, weights : ndarray
+        As in :meth:`Calibration.of`.
+    within : ndarray of bool
+        Which errors are within their limit.
+    limit : float
+        The limit of an error over the posterior's standard deviation.
     """
 
     squares: Array
+    noise: Array
+    spread: Array
     weights: Array
+    within: Any
     limit: float
-    beyond: float
 
     @classmethod
-    def of(cls, scores: Array, weights: Array) -> _Errors:
-        order = np.argsort(np.abs(scores), kind="stable")
-        magnitude, upto = np.abs(scores)[order], np.cumsum(weights[order])
-        limit = float(magnitude[np.searchsorted(upto, _LEVEL * upto[-1] * (1.0 - 1e-12))])
-        within = np.abs(scores) <= limit * (1.0 + _COPIES)
-        return cls(scores[within] ** 2, weights[within], limit, float(np.sum(weights[~within])))
+    def of(cls, errors: Array, noise: Array, spread: Array, weights: Array) -> _Errors:
+        scores = np.abs(errors) / np.sqrt(noise + spread)
+        order = np.argsort(scores, kind="stable")
+        upto = np.cumsum(weights[order])
+        limit = float(scores[order][np.searchsorted(upto, _LEVEL * upto[-1] * (1.0 - 1e-12))])
+        within = scores <= limit * (1.0 + _COPIES)
+        squares = np.where(within, errors**2, limit**2 * (noise + spread))
+        return cls(squares, noise, spread, weights, within, limit)
 
-    def best(self, heaviness: float) -> tuple[float, float]:
-        """The scale of the greatest likelihood at one heaviness of the tails, and minus its logarithm."""
-        low, high = np.log(self.limit) + np.array(_RANGE)
-        search: Any = minimize_scalar(lambda log_scale: self.loss(log_scale, heaviness), bounds=(low, high))
-        return float(np.exp(search.x)), float(search.fun)
+    def best(self, heaviness: float) -> tuple[float, float, float]:
+        """Logarithms of scale and factor of the greatest likelihood at one heaviness of the tails, and its loss."""
+        found: Any = minimize(
+            self.loss,
+            (np.log(self.limit / Calibration().factor(_LEVEL)), 0.0),
+            (heaviness,),
+            method="L-BFGS-B",
+            jac=True,
+            options={"ftol": 1e-14, "gtol": 1e-8},
+        )
+        return float(found.x[0]), float(found.x[1]), float(found.fun)
 
-    def loss(self, log_scale: float, heaviness: float) -> float:
-        """Minus the log likelihood, up to a constant."""
-        ratio, place = self.squares * np.exp(-2.0 * log_scale), -self.limit * np.exp(-log_scale)
+    def loss(self, logs: Array, heaviness: float) -> tuple[float, Array]:
+        """Minus the log posterior of the logarithms of scale and factor, up to a constant, and its gradient."""
+        widened = np.exp(logs[1]) * self.spread
+        variance = np.exp(2.0 * logs[0]) * (self.noise + widened)
+        ratio = self.squares / variance
+        place = -np.sqrt(ratio[~self.within])
         if heaviness < _LIGHTEST:
-            each, peak, beyond = 0.5 * ratio, -0.5 * np.log(2.0 * np.pi), ndtr(place)
+            each, slope = 0.5 * ratio, 0.5 * ratio
+            peak, beyond = -0.5 * np.log(2.0 * np.pi), ndtr(place)
+            density = np.exp(peak - 0.5 * place**2)
         else:
             nu = 1.0 / heaviness
-            each = 0.5 * (nu + 1.0) * np.log1p(heaviness * ratio)
-            peak = gammaln(0.5 * nu + 0.5) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu)
+            each, slope = 0.5 * (nu + 1.0) * np.log1p(ratio / nu), 0.5 * (nu + 1.0) * ratio / (nu + ratio)
+            peak = float(gammaln(0.5 * nu + 0.5) - gammaln(0.5 * nu)) - 0.5 * np.log(np.pi * nu)
             beyond = stdtr(nu, place)
-        counted = self.beyond * np.log(max(beyond, np.finfo(float).tiny)) if self.beyond else 0.0
-        return float(self.weights @ (each + log_scale - peak) - counted)
+            density = np.exp(peak - 0.5 * (nu + 1.0) * np.log1p(place**2 / nu))
+        beyond = np.maximum(beyond, np.finfo(float).tiny)
+        each += 0.5 * np.log(variance) - peak
+        each[~self.within] = -np.log(beyond)
+        # By the logarithm of a row's variance.
+        slope = 0.5 - slope
+        slope[~self.within] = 0.5 * place * density / beyond
+        weighted = self.weights * slope
+        gradient = [2.0 * np.sum(weighted), weighted @ (widened / (self.noise + widened)) + logs[1] / _OPEN**2]
+        return float(self.weights @ each) + 0.5 * (logs[1] / _OPEN) ** 2, np.array(gradient)
+
+    def determined(self, factor: float, heaviness: float) -> float:
+        """How many of the two logarithms the rows determine."""
+        share = 0.5 * factor * self.spread / (self.noise + factor * self.spread)
+        apart = self.weights @ (share - np.average(share, weights=self.weights)) ** 2
+        information = 2.0 / (1.0 + 3.0 * heaviness) * float(apart)
+        return 1.0 + information / (information + _OPEN**-2)

@@ -13,7 +13,7 @@ from .calibration import CalibrationDisplay
 from .case import Case, Input
 from .decision import DecisionDisplay
 from .fit import FitDisplay
-from .measures import TWO_SIDED_95, interval, is_robust
+from .measures import TWO_SIDED_95, interval, is_robust, wilson
 from .svg import Chart, bar_list, number, ranges, shares
 
 Array = NDArray[np.float64]
@@ -25,6 +25,8 @@ _EFFECTS = 6
 _LEVELS_SHOWN = 12
 _BARS = 12
 _COLOURS = 6
+# Parts of the rows by the length of their error bars, the fewest rows in one, and the share that should be inside.
+_TENTHS, _FEWEST_IN_ONE, _LEVEL = 10, 10, 0.95
 
 
 def fit_charts(case: Case) -> list[tuple[str, str]]:
@@ -157,6 +159,36 @@ def calibration_chart(case: Case) -> tuple[str, str]:
     )
 
 
+def width_charts(case: Case) -> list[tuple[str, str]]:
+    """Whether error bars hold where they are short and where they are long; none where the rows cannot tell."""
+    X, y = case.judged
+    low, high = interval(case.est, X)
+    if len(y) < _TENTHS * _FEWEST_IN_ONE or np.ptp(high - low) <= 1e-9 * np.max(high - low):
+        return []
+    inside = (low <= y) & (y <= high)
+    parts = np.array_split(inside[np.argsort(high - low, kind="stable")], _TENTHS)
+    hits, size = np.array([np.sum(part) for part in parts]), np.array([len(part) for part in parts])
+    least, most = wilson(hits, size)
+    chart = Chart(
+        [0.5, _TENTHS + 0.5],
+        [0.0, 1.0],
+        ("tenth of the rows, from the shortest error bars to the longest", "share inside"),
+        "error bars by their length",
+        height=220,
+    )
+    x = np.arange(1, _TENTHS + 1)
+    chart.line(chart.xlim, [_LEVEL, _LEVEL], "ideal").bars(x, least, most).dots(x, hits / size, "data strong", radius=3)
+    agree = int(np.sum((least <= _LEVEL) & (most >= _LEVEL)))
+    return [
+        (
+            f"Can short error bars be trusted as much as long ones? Of each tenth of the {case.rows_name}, sorted by "
+            f"the length of their bars, 95 of 100 should lie inside. {agree} of the {_TENTHS} tenths agree as far as "
+            "their rows can tell (bars).",
+            chart.render(),
+        )
+    ]
+
+
 def importance_chart(case: Case, found: Sequence[tuple[Input, float, float]]) -> str:
     """Which inputs matter."""
     shown = found[:_BARS]
@@ -248,10 +280,10 @@ def mean_is_banded(case: Case) -> bool:
 
 
 def _std_of_mean(case: Case, rows: Array) -> Array:
-    """Standard deviation of the mean: of the posterior without the noise, as much widened as all error bars are."""
+    """Standard deviation of the mean: of the posterior without the noise, widened as in all error bars."""
     _, std = case.est.predict(rows, return_std=True, uncertainty="posterior")
     noise = case.est.predict_noise(rows)
-    return case.est.std_scale_ * np.sqrt(np.maximum(std**2 - noise**2, 0.0))
+    return case.est.spread_scale_ * np.sqrt(np.maximum(std**2 - noise**2, 0.0))
 
 
 def _effect_of_levels(case: Case, item: Input, X: Array) -> str:

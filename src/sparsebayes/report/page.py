@@ -29,6 +29,7 @@ from .charts import (
     residual_chart,
     several_classes,
     term_chart,
+    width_charts,
 )
 from .explanation import Explanation, explain_case, inclusion_chart, sets_in_html, strength_chart, swarm_charts
 from .measures import ClassificationTest, figure
@@ -188,7 +189,7 @@ def _calibration(case: Case) -> str:
     if case.classifies:
         figures = _figures([calibration_chart(case)])
         return _section("calibration", "Errors and calibration", figures, _confusion(case), _worst(case))
-    figures = _figures([residual_chart(case), calibration_chart(case)])
+    figures = _figures([residual_chart(case), calibration_chart(case), *width_charts(case)])
     return _section("calibration", "Residuals and calibration", _error_bars(case), figures, _worst(case))
 
 
@@ -229,8 +230,8 @@ def _error_bars(case: Case) -> str:
     if not isinstance(case.est, ErrorBars) or case.est.std_scale_ == 1.0:
         return ""
     return (
-        f"<p>The error bars are {float(case.est.std_scale_):.2f} times those of the posterior: learned again without "
-        "some of its rows, the model needed bars of that length for 95 % of them to lie inside.</p>"
+        f"<p>The error bars are typically {float(case.est.std_scale_):.2f} times those of the posterior: learned again "
+        "without some of its rows, the model needed bars of that length for 95 % of them to lie inside.</p>"
     )
 
 

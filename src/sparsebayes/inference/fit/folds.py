@@ -17,6 +17,7 @@ two rows that follow one another, of twins say, are never left out together, as 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,34 @@ Known = tuple[Index, Array]
 # Makes functions of other values out of those of a model on a part of the rows: the model with them, and their values
 # on the rows left out.  It is given the model, the rows of the part and those left out.
 Reshape = Callable[[GaussianModel, NDArray[np.bool_], NDArray[np.bool_]], tuple[GaussianModel, Array]]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    r"""How rows that were left out are predicted.
+
+    Attributes
+    ----------
+    errors : ndarray of shape (n, T)
+        Targets less their predictions.
+    noise, spread : ndarray of shape (n,)
+        Variance of the noise, and posterior variance of the output.
+    leverage : ndarray of shape (n,)
+        Spread over noise on average over the rows that the same search was given, :math:`\sum_m\gamma_m/N`.
+    weights : ndarray of shape (n,)
+        How often each row counts.
+    """
+
+    errors: Array
+    noise: Array
+    spread: Array
+    leverage: Array
+    weights: Array
+
+    @property
+    def variance(self) -> Array:
+        """Predicted variance of an observation."""
+        return self.noise + self.spread
 
 
 class Folds:
@@ -95,7 +124,7 @@ class Folds:
         self.reshape, self.tol = reshape, tol
         self._fold = fold
         self._parts: list[tuple[Gram, Array, Array]] | None = None
-        self._known: dict[float, tuple[Array, Array]] = {}
+        self._known: dict[float, LeftOut] = {}
 
     @staticmethod
     def possible(problem: GaussianProblem) -> bool:
@@ -139,7 +168,8 @@ class Folds:
 
     def densities(self, beta: float, size: int) -> Array:
         """Log density of every row under a search on the other folds with the noise held."""
-        return _log_density(*self._left_out(beta, size))
+        found = self.left_out(beta, size)
+        return _log_density(found.errors, found.variance)
 
     def calibrated_densities(self, beta: float, size: int) -> Array:
         r"""Log density of every row, every variance multiplied by the mean of the standardised squared errors.
@@ -147,37 +177,40 @@ class Folds:
         That is the factor at which the sum of these densities is largest.  A model's error bars are multiplied so
         before they are used, so that one search is not preferred to another for what is mended afterwards.
         """
-        error, variance = self._left_out(beta, size)
-        by_row = np.mean(error**2, axis=1) / variance
+        found = self.left_out(beta, size)
+        by_row = np.mean(found.errors**2, axis=1) / found.variance
         factor = float(np.average(by_row, weights=self.weights))
-        return _log_density(error, max(factor, np.finfo(float).tiny) * variance)
+        return _log_density(found.errors, max(factor, np.finfo(float).tiny) * found.variance)
 
     def squared_errors(self, beta: float, size: int) -> Array:
         """Squared error of every row under the same searches, summed over the targets."""
-        return np.sum(self._left_out(beta, size)[0] ** 2, axis=1)
+        return np.sum(self.left_out(beta, size).errors ** 2, axis=1)
 
-    def standardised(self, beta: float, size: int) -> tuple[Array, Array]:
-        """Errors of the rows that were left out over their predicted standard deviations, (n, T), and their weights."""
-        error, variance = self._left_out(beta, size)
-        return error / np.sqrt(variance)[:, None], self.weights
-
-    def _left_out(self, beta: float, size: int) -> tuple[Array, Array]:
+    def left_out(self, beta: float, size: int) -> LeftOut:
+        """Errors and predicted variances of the rows that were left out, those of one part after those of another."""
         if beta not in self._known:
-            errors, variances = [], []
-            noise = self.problem.relative_noise / beta
+            errors, spreads, leverages = [], [], []
             for (data, values, targets), (kept, out) in zip(self._divided(), self._cut(), strict=True):
                 if self.search is not None and data.mean_square > 0.0:
                     functions, mean, covariance = self.search(data.problem, beta)
-                    phi = values[:, functions]
+                    phi, leverage = values[:, functions], np.nan  # a search of another kind does not say it
                 else:
                     model = self._searched(data, beta, 2 * size)
                     phi = values[:, model.functions]
                     if self.reshape is not None and model.size:
                         model, phi = self.reshape(model, kept, out)
                     mean, covariance = model.mean, model.covariance
+                    leverage = float(np.sum(model.posterior.well_determined)) / data.problem.n_effective
                 errors.append(targets - phi @ mean)
-                variances.append(noise[out] + np.maximum(np.einsum("na,na->n", phi @ covariance, phi), 0.0))
-            self._known[beta] = np.concatenate(errors), np.concatenate(variances)
+                spreads.append(np.maximum(np.einsum("na,na->n", phi @ covariance, phi), 0.0))
+                leverages.append(np.full(len(phi), leverage))
+            self._known[beta] = LeftOut(
+                np.concatenate(errors),
+                self._noise() / beta,
+                np.concatenate(spreads),
+                np.concatenate(leverages),
+                self.weights,
+            )
         return self._known[beta]
 
     def _searched(self, data: Gram, beta: float, limit: int) -> GaussianModel:
