@@ -160,8 +160,11 @@ def test_audit_of_separable_classes(gamma, classes):
     check_posterior(RVC(gamma=gamma, shared_support=False).fit(X, y), X, y, softmax=0.1 if gamma < 1.0 else np.inf)
 
 
-@pytest.mark.parametrize(("gamma", "weight"), [(0.1, 1e3), (0.01, 1e4), (0.01, 1e5)])
-def test_nearly_dependent_functions(gamma, weight):
+@pytest.mark.parametrize(
+    ("gamma", "weight", "evidence"),
+    [(0.1, 1e3, "auto"), (0.01, 1e4, "auto"), (0.01, 1e5, "auto"), (0.01, 1e4, "laplace"), (0.01, 1e5, "laplace")],
+)
+def test_nearly_dependent_functions(gamma, weight, evidence):
     """Conditions beyond rounding: variances stay what they are, sums of squares."""
     rng = np.random.default_rng(0)
     centres = 0.7 * rng.standard_normal((2, 2))
@@ -169,7 +172,7 @@ def test_nearly_dependent_functions(gamma, weight):
     X = centres[y] + rng.standard_normal((80, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = RVC(gamma=gamma).fit(X, y, sample_weight=np.full(80, weight))
+        model = RVC(gamma=gamma, evidence=evidence).fit(X, y, sample_weight=np.full(80, weight))
     assert np.all(np.isfinite(model.sigma_))
     p = model.predict_proba(X)
     np.testing.assert_allclose(p, model.predict_proba(X, moderated=False), atol=0.05)

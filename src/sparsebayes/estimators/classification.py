@@ -103,7 +103,8 @@ def fit_classification(
     """
     joint = joint and n_classes > 2
     shared = joint and shared and regressable(task)
-    by = "laplace" if joint else chosen_by(evidence, task, dictionary.n_functions)
+    n_functions = np.inf if dictionary.on_every_row else dictionary.n_functions
+    by = "laplace" if joint else chosen_by(evidence, task, n_functions)
     _check_checkpoint(task, shared, by)
     # The other solvers, and classes that share functions, compute on the host.
     there = is_elsewhere(task.X) and isinstance(task.solver, Sequential) and not shared

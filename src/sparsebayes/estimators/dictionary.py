@@ -156,6 +156,11 @@ class Dictionary:
         """Functions that are no copies of others, those that are no candidates among them."""
         return int(np.sum(self.eligible)) + self.left_aside
 
+    @property
+    def on_every_row(self) -> bool:
+        """Whether rows have functions of their own: one for a row and all its copies, however large its weight."""
+        return self.functions is not None and bool(np.any(self.functions.rows >= 0))
+
     @classmethod
     def of_reduction(
         cls,
