@@ -104,7 +104,7 @@ def climb(
     while len(model.indices) < limit and len(refused) < _PATIENCE:
         scores = model.scores()
         scores.gain[list(refused)] = 0.0
-        chosen = choose(model, scores, int(min(width, limit - len(model.indices))), tol)
+        chosen = choose(model, scores, int(min(width, np.ceil(limit - len(model.indices)))), tol)
         if not len(chosen):
             final = model.settled(0.1 * tol)
             if final.objective <= model.objective + tol:
