@@ -330,7 +330,8 @@ def test_calibrated_densities_are_the_highest_that_one_factor_gives():
     Phi = RBF(1.5).bind(X).evaluate(X)
     problem = GaussianProblem(DenseDesign(Phi), (y - y.mean())[:, None], np.ones(60), np.ones(60, dtype=bool))
     folds = Folds(problem)
-    error, variance = folds._left_out(400.0, 20)
+    found = folds.left_out(400.0, 20)
+    error, variance = found.errors, found.variance
     factors = np.exp(np.linspace(-3.0, 6.0, 2001))
     sums = [np.sum(-0.5 * np.log(2 * np.pi * f * variance) - 0.5 * error[:, 0] ** 2 / (f * variance)) for f in factors]
     assert folds.calibrated_densities(400.0, 20).sum() == pytest.approx(max(sums), rel=1e-5)

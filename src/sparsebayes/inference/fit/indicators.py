@@ -167,7 +167,7 @@ def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[
     limit = min(allowed, most)
 
     def ascend(begun: GaussianModel) -> GaussianModel:
-        return climb(begun, _ROUGHLY, limit=limit, accepted=notes.interrupted)
+        return climb(begun, _ROUGHLY, most=limit, accepted=notes.interrupted)
 
     found = nothing = ascend(Schedule().begin(data, None))
     if not found.size:

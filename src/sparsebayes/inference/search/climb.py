@@ -76,9 +76,10 @@ def climb(
     *,
     batch: int = BATCH,
     limit: float = np.inf,
+    most: int | None = None,
     accepted: Callable[[M, M], None] | None = None,
 ) -> M:
-    """Move until no addition gains ``tol``, or the model holds ``limit`` functions; the objective never falls.
+    """Move until no addition gains ``tol``, or the model is large enough; the objective never falls.
 
     Parameters
     ----------
@@ -89,7 +90,9 @@ def climb(
     batch : int
         Functions that are added at once at most.
     limit : float
-        Size at which the climb ends.
+        Size at which the climb ends; its last batch may pass it.
+    most : int, optional
+        Functions that the model may hold at most.
     accepted : callable, optional
         Called with the model before and after every move.
 
@@ -100,11 +103,12 @@ def climb(
     """
     accepted = accepted or (lambda before, after: None)
     refused: set[int] = set()
-    width = batch
+    width, limit = batch, limit if most is None else min(limit, most)
     while len(model.indices) < limit and len(refused) < _PATIENCE:
         scores = model.scores()
         scores.gain[list(refused)] = 0.0
-        chosen = choose(model, scores, int(min(width, np.ceil(limit - len(model.indices)))), tol)
+        room = width if most is None else min(width, most - len(model.indices))
+        chosen = choose(model, scores, room, tol)
         if not len(chosen):
             final = model.settled(0.1 * tol)
             if final.objective <= model.objective + tol:
