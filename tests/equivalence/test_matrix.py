@@ -257,6 +257,8 @@ def fitted(case, X, y, w):
 
 
 def predictions(model, X):
+    if hasattr(model, "feature_names_in_"):  # names of columns are compared, as those of a data frame are
+        X = pytest.importorskip("pandas").DataFrame(X, columns=list(model.feature_names_in_))
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
 
 
