@@ -102,3 +102,9 @@ def solve_cholesky(factor: Array, right: Array) -> Array:
 def log_det(factor: Array) -> float:
     """Log determinant of a matrix from its triangular factor."""
     return 2.0 * float(np.log(np.abs(factor.diagonal())).sum())
+
+
+def cosines(products: Array) -> Array:
+    """Absolute cosines of the angles between columns, from their inner products."""
+    norms = np.sqrt(np.diagonal(products))
+    return np.abs(products) / np.outer(norms, norms)

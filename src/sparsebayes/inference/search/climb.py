@@ -81,6 +81,8 @@ def climb(
 ) -> M:
     """Move until no addition gains ``tol``, or the model is large enough; the objective never falls.
 
+    Where none gains, the model is settled to a tenth of that.
+
     Parameters
     ----------
     model : Model
@@ -95,11 +97,6 @@ def climb(
         Functions that the model may hold at most.
     accepted : callable, optional
         Called with the model before and after every move.
-
-    Returns
-    -------
-    Model
-        A model from which no addition gains ``tol``, settled to a tenth of it.
     """
     accepted = accepted or (lambda before, after: None)
     refused: set[int] = set()
@@ -153,9 +150,3 @@ def pick_apart(apart: NDArray[np.bool_], limit: int) -> list[int]:
         open_ &= apart[chosen[-1]]
         open_[chosen[-1]] = False
     return chosen
-
-
-def cosines(products: Array) -> Array:
-    """Absolute cosines of the angles between columns, from their inner products."""
-    norms = np.sqrt(np.diagonal(products))
-    return np.abs(products) / np.outer(norms, norms)

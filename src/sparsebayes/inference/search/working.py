@@ -16,9 +16,10 @@ from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
+from sparsebayes.inference.models.linalg import cosines
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import LARGE, GaussianProblem, Index, with_bias
-from sparsebayes.inference.search.climb import cosines, pick_apart
+from sparsebayes.inference.search.climb import pick_apart
 
 # Functions of the first working set, where no compression has chosen them, and functions taken in at once.
 _FIRST = 256

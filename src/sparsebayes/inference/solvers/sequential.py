@@ -19,9 +19,10 @@ import numpy as np
 
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.linalg import cosines
 from sparsebayes.inference.objective.noise import with_best_noise, with_paper_noise
 from sparsebayes.inference.objective.scores import Scores, score
-from sparsebayes.inference.search.climb import BATCH, cosines, pick_apart
+from sparsebayes.inference.search.climb import BATCH, pick_apart
 from sparsebayes.inference.search.escapes import doubt, uncover
 from sparsebayes.inference.search.moves import Proposals, best_exchanges, best_merges, best_splits, perform
 from sparsebayes.inference.search.shifting import shift
