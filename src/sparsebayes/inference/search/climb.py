@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 from sparsebayes.inference.models.evidence import Scores
 from sparsebayes.typing import Array, Index
 
-# Functions that are added at once at most, with what part of the best gain, and up to which overlap (the cosine of two
-# functions once the model has explained what it can of both).  On the ledger's tables 4 to 16 functions, parts of .03
-# to .3 and overlaps of .3 to .8 end at the same evidence on average, within the spread of the seeds.
+# Functions that are added at once at most, of how many times as many, with what part of the best gain, and up to which
+# overlap (the cosine of two functions once the model has explained what it can of both).  On the ledger, 4 to 16
+# functions, parts of .03 to .3 and overlaps of .3 to .8 end at the same evidence on average, but for chance.
 BATCH = 8
+_POOL = 4
 _FAIR_PART = 0.1
 _OVERLAP = 0.5
-# Candidates that a batch is picked from, for each function of it.
-_POOL = 4
 # Single functions that are refused in a row before the climb ends: what their scores promise is rounding then.
 _PATIENCE = 50
 # Gains closer than this (relative) are a tie, which goes to the lowest index.
@@ -76,7 +75,7 @@ def climb(
     *,
     batch: int = BATCH,
     limit: float = np.inf,
-    most: int | None = None,
+    most: float = np.inf,
     accepted: Callable[[M, M], None] | None = None,
 ) -> M:
     """Move until no addition gains ``tol``, or the model is large enough; the objective never falls.
@@ -93,19 +92,18 @@ def climb(
         Functions that are added at once at most.
     limit : float
         Size at which the climb ends; its last batch may pass it.
-    most : int, optional
+    most : float
         Functions that the model may hold at most.
     accepted : callable, optional
         Called with the model before and after every move.
     """
     accepted = accepted or (lambda before, after: None)
     refused: set[int] = set()
-    width, limit = batch, limit if most is None else min(limit, most)
-    while len(model.indices) < limit and len(refused) < _PATIENCE:
+    width = batch
+    while len(model.indices) < min(limit, most) and len(refused) < _PATIENCE:
         scores = model.scores()
         scores.gain[list(refused)] = 0.0
-        room = width if most is None else min(width, most - len(model.indices))
-        chosen = choose(model, scores, room, tol)
+        chosen = choose(model, scores, int(min(width, most - len(model.indices))), tol)
         if not len(chosen):
             final = model.settled(0.1 * tol)
             if final.objective <= model.objective + tol:
