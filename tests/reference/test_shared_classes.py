@@ -199,7 +199,7 @@ class TestIndicators:
         columns, outputs = problem.split(result.active.indices)
         kept, alpha = columns[outputs == 0], result.active.alpha[outputs == 0]
         limit = max(10, int(problem.likelihood.weights.sum()) // 8)
-        found = climb(Schedule().begin(Gram(_regression(problem)), None), 0.03, limit=limit)
+        found = climb(Schedule().begin(Gram(_regression(problem)), None), 0.03, most=limit)
         found = found.settled(1e-15)
         assert set(kept.tolist()) == {*found.indices, problem.bias}
         expected = dict(zip(found.indices, found.alpha, strict=True))
