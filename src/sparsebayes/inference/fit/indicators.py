@@ -209,6 +209,8 @@ def best_scale(begun: M, at: Callable[[M, float], M], height: Callable[[M], floa
     ahead = at(best, step)
     while height(ahead) > height(best) and not stop():
         behind, best, ahead = best, ahead, at(ahead, step)
+    if height(ahead) > height(best):  # stopped on the way up: no vertex is known
+        return ahead
     left, right = height(best) - height(behind), height(best) - height(ahead)
     vertex = 0.5 * (left - right) / max(left + right, np.finfo(float).tiny)
     return max(best, at(best, step**vertex), key=height)

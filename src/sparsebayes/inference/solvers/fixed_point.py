@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,8 @@ _LONGER = 1.5
 # these fractions of the present noise.
 _WIDER = (1e-2, 1e-4, 1e-6, 1e-8)
 _QUIETER = (1.0, 0.1, 0.01)
+# Marks of the sweeps that are remembered.
+_SWEEPS = ("sweeping", "stride", "finished")
 
 
 @dataclass
@@ -47,6 +50,16 @@ class SweepState(SequentialState):
     sweeping: bool = True
     stride: float = 1.0
     finished: bool = False
+
+    def remembered(self) -> dict[str, Any]:
+        """Everything but the model."""
+        return super().remembered() | {name: getattr(self, name) for name in _SWEEPS}
+
+    def remember(self, remembered: dict[str, Any]) -> None:
+        """Take all of it up again."""
+        super().remember(remembered)
+        for name in _SWEEPS:
+            setattr(self, name, remembered[name])
 
 
 class FixedPoint(Solver[SweepState]):

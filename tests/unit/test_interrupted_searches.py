@@ -1,0 +1,39 @@
+"""What is broken off goes on, or ends, where it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsebayes import EM, RVR, Variational
+from sparsebayes.inference.fit.indicators import best_scale
+
+
+@pytest.mark.parametrize("make", [EM, Variational])
+@pytest.mark.parametrize("after", [1, 8])
+def test_sweeps_that_were_broken_off_go_on_as_they_would_have(make: Any, after: int, tmp_path: Any) -> None:
+    """How long their steps are, and whether they go on, is a part of where they were."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-3, 3, (80, 2))
+    y = np.sinc(X[:, 0]) + 0.3 * X[:, 1] + (0.05 + 0.15 * (X[:, 0] > 0)) * rng.standard_normal(80)
+    seen: list[Any] = []
+
+    def enough(record: Any, active: Any) -> bool:
+        seen.append(record)
+        return len(seen) >= after
+
+    whole = RVR(gamma=1.0, solver=make()).fit(X, y)
+    with pytest.warns(ConvergenceWarning):
+        RVR(gamma=1.0, solver=make(callback=enough), checkpoint=tmp_path / "kept").fit(X, y)
+    resumed = RVR(gamma=1.0, solver=make(), checkpoint=tmp_path / "kept").fit(X, y)
+
+    assert resumed.n_iter_ == whole.n_iter_
+    np.testing.assert_allclose(resumed.predict(X), whole.predict(X), atol=1e-9)
+
+
+def test_a_scale_whose_search_is_broken_off_on_its_way_up_is_the_highest_so_far() -> None:
+    """There is no vertex of heights that only rise, the faster the farther."""
+    assert best_scale(1.0, lambda place, factor: place * factor, lambda place: place**1.5, lambda: True) == 4.0
