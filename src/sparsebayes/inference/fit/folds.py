@@ -297,7 +297,10 @@ def _recovered(model: GaussianModel, whole: Known, limit: int, tol: float) -> Ga
     data = model.data
     functions, alpha = whole
     offered = data.eligible[functions]
-    other = GaussianModel.weighing(data, functions[offered].tolist(), alpha[offered], model.beta, learn_noise=False)
+    known = functions[offered].tolist(), alpha[offered], model.beta
+    other = GaussianModel.weighing(data, *known, learn_noise=False)
+    if not other.size:  # the noise is less than the rounding of inner products
+        other = GaussianModel.weighing(data, *known, learn_noise=False, suffice=False)
     if other.objective <= model.objective + tol:
         return model
     return climb(other, tol, limit=max(limit, 1))
