@@ -50,8 +50,8 @@ SETTINGS = """
         softmax likelihood learns one scale for all of its precisions.  ``"laplace"``: that of this likelihood, by
         Laplace's approximation, every precision for itself, as in the papers; fewer functions, which predict worse
         where classes can be separated.  ``"auto"``: the first, but the second for two classes where the dictionary has
-        at most one function for every eight rows, or a checkpoint is kept.  While widths are learned, with restarts and
-        with solvers other than the sequential one in batches it is always the second.
+        no kernels on the rows and at most one function for every eight of them, or a checkpoint is kept.  While widths
+        are learned, with restarts and with solvers other than the sequential one in batches it is always the second.
     multi_class : {"softmax", "ovr"}
         With more than two classes: one joint model, or one against the rest for each (classification).
     class_weight : dict or "balanced", optional

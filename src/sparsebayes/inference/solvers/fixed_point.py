@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,27 +39,17 @@ _LONGER = 1.5
 # these fractions of the present noise.
 _WIDER = (1e-2, 1e-4, 1e-6, 1e-8)
 _QUIETER = (1.0, 0.1, 0.01)
-# Marks of the sweeps that are remembered.
-_SWEEPS = ("sweeping", "stride", "finished")
 
 
 @dataclass
 class SweepState(SequentialState):
     """Also carries whether the sweeps go on, by how much they are lengthened, and whether their end was settled."""
 
+    marks: ClassVar[tuple[str, ...]] = (*SequentialState.marks, "sweeping", "stride", "finished")
+
     sweeping: bool = True
     stride: float = 1.0
     finished: bool = False
-
-    def remembered(self) -> dict[str, Any]:
-        """Everything but the model."""
-        return super().remembered() | {name: getattr(self, name) for name in _SWEEPS}
-
-    def remember(self, remembered: dict[str, Any]) -> None:
-        """Take all of it up again."""
-        super().remember(remembered)
-        for name in _SWEEPS:
-            setattr(self, name, remembered[name])
 
 
 class FixedPoint(Solver[SweepState]):

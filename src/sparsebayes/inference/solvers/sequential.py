@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,8 +40,6 @@ _TIE = 1e-10
 # what a prediction may be wrong by, so that re-estimation goes on until this fraction of the tolerance.
 _TRIALS = 64
 _CAUTION = 0.1
-# Counters and marks of a state that are remembered.
-_MARKS = ("since_noise", "position", "settled", "swept", "shifts")
 # What moving all functions at once has to bring for another such move to be tried, in nats.
 _WORTHWHILE = 0.3
 
@@ -72,6 +70,8 @@ class SequentialState(State):
         Whether moving all functions at once is still worth trying.
     """
 
+    marks: ClassVar[tuple[str, ...]] = ("since_noise", "position", "settled", "swept", "shifts")
+
     since_noise: int = 0
     position: int = -1
     stale: set[int] = field(default_factory=set)
@@ -87,15 +87,12 @@ class SequentialState(State):
 
     def remembered(self) -> dict[str, Any]:
         """Everything but the model."""
-        marks = {name: getattr(self, name) for name in _MARKS}
-        return super().remembered() | marks | {"stale": sorted(map(int, self.stale))}
+        return super().remembered() | {"stale": sorted(map(int, self.stale))}
 
     def remember(self, remembered: dict[str, Any]) -> None:
         """Take all of it up again."""
         super().remember(remembered)
         self.stale = set(remembered["stale"])
-        for name in _MARKS:
-            setattr(self, name, remembered[name])
 
 
 class Sequential(Solver[SequentialState]):

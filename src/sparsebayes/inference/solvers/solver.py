@@ -86,6 +86,9 @@ class State:
         Whether no function outside the working set gains.
     """
 
+    # Counters and marks that a search which goes on later must know.
+    marks: ClassVar[tuple[str, ...]] = ()
+
     active: Active
     learn_noise: bool
     evidence: float
@@ -115,11 +118,13 @@ class State:
 
     def remembered(self) -> dict[str, Any]:
         """What a search that goes on later must know beside the model, as plain data."""
-        return {"refused": sorted(map(int, self.refused))}
+        return {name: getattr(self, name) for name in self.marks} | {"refused": sorted(map(int, self.refused))}
 
     def remember(self, remembered: dict[str, Any]) -> None:
         """Take up what :meth:`remembered` gave."""
         self.refused = set(remembered["refused"])
+        for name in self.marks:
+            setattr(self, name, remembered[name])
 
 
 S = TypeVar("S", bound=State)
