@@ -54,9 +54,11 @@ def test_units_of_the_columns_in_classification(seed):
 
 @classifiers
 @pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("balance", [None, "balanced"])
 @given(seed=seeds)
 @fewer
-def test_an_integer_weight_is_so_many_rows_in_classification(estimator, classes, seed):
+def test_an_integer_weight_is_so_many_rows_in_classification(estimator, classes, balance, seed):
+    estimator = clone(estimator).set_params(class_weight=balance)
     X, y = classification(estimator, seed, classes)
     weight = np.random.default_rng(seed + 1).integers(0, 4, len(y))
     rows = np.repeat(np.arange(len(y)), weight)
@@ -93,20 +95,6 @@ def test_class_weight_is_sample_weight(estimator, seed):
     model = clone(estimator).set_params(class_weight={0: 2.0, 1: 1.0}).fit(X, y)
     other = clone(estimator).fit(X, y, np.where(y == 0, 2.0, 1.0))
     same_support(estimator, model, other)
-    same_classes(model, other, X, X)
-
-
-@classifiers
-@pytest.mark.parametrize("classes", [2, 3])
-@given(seed=seeds)
-@fewer
-def test_balanced_classes_are_counted_by_their_weights(estimator, classes, seed):
-    """Copies and weights are the same rows to a balance of the classes too, and rows of weight zero are none."""
-    X, y = classification(estimator, seed, classes)
-    weight = np.random.default_rng(seed + 1).integers(0, 4, len(y))
-    rows, balanced = np.repeat(np.arange(len(y)), weight), clone(estimator).set_params(class_weight="balanced")
-    model, other = clone(balanced).fit(X, y, weight), clone(balanced).fit(X[rows], y[rows])
-    same_support(estimator, model, other, rows=rows)
     same_classes(model, other, X, X)
 
 
