@@ -130,7 +130,7 @@ FLAT = Hyperpriors()
 
 
 @dataclass(frozen=True)
-class Scores:
+class Moves:
     """For every function: its precision, the best one, and what moving there would gain."""
 
     alpha: Array
@@ -148,17 +148,17 @@ class Scores:
         return self.in_model != np.isfinite(self.best)
 
 
-def score(active: Active, found: Statistics | None = None, hyperpriors: Hyperpriors = FLAT) -> Scores:
+def score(active: Active, found: Statistics | None = None, hyperpriors: Hyperpriors = FLAT) -> Moves:
     """Gain of the best move of every function (T&F eqs 18, 20, 21); candidates that may not enter gain nothing."""
     found = active.statistics() if found is None else found
     if hyperpriors.flat:
         best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets, active.problem.inclusion_cost)
     else:
         best, gain = hyperpriors.best_moves(active, found.alpha, found.s, found.q2)
-    return Scores(found.alpha, best, np.where(found.movable, gain, 0.0))
+    return Moves(found.alpha, best, np.where(found.movable, gain, 0.0))
 
 
-def verify(active: Active, scores: Scores, tol: float) -> None:
+def verify(active: Active, scores: Moves, tol: float) -> None:
     """Replace the gains that may be rounding, where they are above ``tol``, by what the moves really gain."""
     for i in np.flatnonzero(scores.gain > tol).tolist():
         if active.doubtful(i):

@@ -21,7 +21,7 @@ from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cosines
 from sparsebayes.inference.objective.noise import with_best_noise, with_paper_noise
-from sparsebayes.inference.objective.scores import Scores, score
+from sparsebayes.inference.objective.scores import Moves, score
 from sparsebayes.inference.search.climb import BATCH, pick_apart
 from sparsebayes.inference.search.escapes import doubt, uncover
 from sparsebayes.inference.search.moves import Proposals, best_exchanges, best_merges, best_splits, perform
@@ -258,7 +258,7 @@ class Sequential(Solver[SequentialState]):
             return self._several(state, scores, choice, tol)
         return self._sweep_alone(state, scores, tol) or self._move(state, scores, choice, tol)
 
-    def _predicted_end(self, state: SequentialState, scores: Scores, tol: float) -> Info | None:
+    def _predicted_end(self, state: SequentialState, scores: Moves, tol: float) -> Info | None:
         """Where no single move is predicted to gain: all precisions together, once, and then the end."""
         swept = None
         if not state.swept:
@@ -267,12 +267,12 @@ class Sequential(Solver[SequentialState]):
             swept = self._sweep(state, _CAUTION * tol if whole else tol, settled=True)
         return self._finish(state, scores, tol) if swept is None else swept
 
-    def _choice(self, state: SequentialState, scores: Scores, tol: float) -> int | None:
+    def _choice(self, state: SequentialState, scores: Moves, tol: float) -> int | None:
         """The function of the next move; None where none gains ``tol``."""
         first = None if state.refused else self._first(state, scores)
         return self._select(state, scores, tol) if first is None else first
 
-    def _sweep_alone(self, state: SequentialState, scores: Scores, tol: float) -> Info | None:
+    def _sweep_alone(self, state: SequentialState, scores: Moves, tol: float) -> Info | None:
         """All precisions together, where no addition or deletion pays and that changes anything."""
         if not self.sweeps or np.any(scores.structural & (scores.gain > tol)):
             return None
@@ -293,7 +293,7 @@ class Sequential(Solver[SequentialState]):
 
     # -- several additions at once -------------------------------------------------------------------------
 
-    def _several(self, state: SequentialState, scores: Scores, choice: int, tol: float) -> Info:
+    def _several(self, state: SequentialState, scores: Moves, choice: int, tol: float) -> Info:
         """Add functions that are predicted to gain; where they do not, functions that gain in a trial."""
         together = [] if state.refused else companions(state, scores, choice, tol)
         grown = _joined(state.active, together, scores.best[together], tol)
@@ -312,7 +312,7 @@ class Sequential(Solver[SequentialState]):
         state.active = grown
         return self._done(state, "add", choice, len(together))
 
-    def _tried(self, state: SequentialState, scores: Scores, tol: float) -> tuple[list[int], Array]:
+    def _tried(self, state: SequentialState, scores: Moves, tol: float) -> tuple[list[int], Array]:
         """Functions each of which really gains, and the precisions with which; those that do not are refused."""
         gain = np.where(scores.in_model, 0.0, scores.gain)
         gain[list(state.refused)] = 0.0
@@ -341,7 +341,7 @@ class Sequential(Solver[SequentialState]):
 
     # -- which move ----------------------------------------------------------------------------------------
 
-    def _first(self, state: SequentialState, scores: Scores) -> int | None:
+    def _first(self, state: SequentialState, scores: Moves) -> int | None:
         """First function of an empty model (T&F step 2, section 4.1; its best precision is eq. 26); None afterwards."""
         if state.active.size or not np.any(scores.gain > 0.0):
             return None
@@ -350,7 +350,7 @@ class Sequential(Solver[SequentialState]):
             return bias
         return int(np.argmax(scores.gain >= np.max(scores.gain) * (1.0 - _TIE)))
 
-    def _select(self, state: SequentialState, scores: Scores, tol: float) -> int | None:
+    def _select(self, state: SequentialState, scores: Moves, tol: float) -> int | None:
         gains = scores.gain > tol
         gains[list(state.refused)] = False
         fresh = gains.copy()
@@ -373,7 +373,7 @@ class Sequential(Solver[SequentialState]):
 
     # -- making it -----------------------------------------------------------------------------------------
 
-    def _move(self, state: SequentialState, scores: Scores, i: int, at_least: float = 0.0) -> Info:
+    def _move(self, state: SequentialState, scores: Moves, i: int, at_least: float = 0.0) -> Info:
         """One addition, deletion or re-estimation (T&F steps 6-8)."""
         active, alpha = state.active, float(scores.best[i])
         after = active.changed(i, alpha, at_least)
@@ -383,7 +383,7 @@ class Sequential(Solver[SequentialState]):
         state.active = after
         return self._done(state, active.move_to(i, alpha), i, 1)
 
-    def _finish(self, state: SequentialState, scores: Scores, tol: float) -> Info | None:
+    def _finish(self, state: SequentialState, scores: Moves, tol: float) -> Info | None:
         """No move gains ``tol``: drop what has no relevance left, settle the noise, or declare convergence."""
         idle = scores.in_model & scores.structural & (scores.gain >= 0.0)
         idle[list(state.refused)] = False
@@ -441,7 +441,7 @@ def _joined(active: Active, functions: list[int], alpha: Array, tol: float) -> A
     return active.joined(functions, alpha, tol * len(functions)) if functions else None
 
 
-def companions(state: SequentialState, scores: Scores, i: int, tol: float) -> list[int]:
+def companions(state: SequentialState, scores: Moves, i: int, tol: float) -> list[int]:
     """Functions to add together with i: those that gain a fair part of what it does, and hardly overlap."""
     problem = state.active.problem
     gain = np.where(scores.in_model, 0.0, scores.gain)
