@@ -30,7 +30,9 @@ def cosines(first, second):
     return np.abs(inner) / np.linalg.norm(first, axis=0) / np.linalg.norm(second, axis=0)
 
 
-@parametrize_with_checks([SparseKernelPCA(0.02), SparseKernelPCA(0.02, 2, axes="model", centring="exact")])
+@parametrize_with_checks(
+    [SparseKernelPCA(), SparseKernelPCA(0.02), SparseKernelPCA(0.02, 2, axes="model", centring="exact")]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -167,6 +169,7 @@ def test_names_and_copies():
     [
         ({"noise": 0.0}, "noise=0.0"),
         ({"noise": None}, "noise=None"),
+        ({"noise": "other"}, "noise='other'"),
         ({"noise": 10.0}, "choose a smaller one"),
         ({"n_components": 0}, "n_components=0"),
         ({"n_components": 1.5}, "n_components=1.5"),
@@ -185,8 +188,21 @@ def test_bad_settings(settings, message):
         SparseKernelPCA(**{"noise": 0.05, **settings}).fit(X)
 
 
-def test_noise_has_a_default():
-    assert SparseKernelPCA().noise == 0.1
+@pytest.mark.parametrize("shape", [(100, 1), (100, 4), (60, 20), (40, 200)], ids=str)
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "laplacian"])
+def test_the_default_noise_keeps_rows_of_plain_data(kernel, shape):
+    model = SparseKernelPCA(kernel=kernel).fit(np.random.default_rng(0).normal(size=shape))
+    assert model.noise == "auto"
+    assert len(model.relevance_) > 0
+
+
+def test_the_default_noise_goes_with_the_scale_of_the_kernel():
+    K = rbf_kernel(X, gamma=4.0)
+    one, other = (SparseKernelPCA(kernel="precomputed").fit(scale * K) for scale in (1.0, 1e4))
+    assert other.noise_ == pytest.approx(1e4 * one.noise_)
+    np.testing.assert_array_equal(other.relevance_, one.relevance_)
+    values = np.linalg.eigvalsh(KernelCenterer().fit_transform(K)) / len(K)
+    assert one.noise_ == pytest.approx(0.2 * np.average(values, weights=values))
 
 
 def test_bad_inputs():
@@ -196,6 +212,8 @@ def test_bad_inputs():
         SparseKernelPCA(0.05).fit([[1.0, 2.0]])
     with pytest.raises(ValueError, match="choose a smaller one"):
         SparseKernelPCA(0.05).fit(np.ones((10, 2)))
+    with pytest.raises(ValueError, match="all rows of X are the same"):
+        SparseKernelPCA().fit(np.full((10, 2), 0.1))
     model = SparseKernelPCA(0.05, 2).fit(X)
     with pytest.raises(ValueError, match="columns"):
         model.inverse_transform(np.zeros((3, 5)))

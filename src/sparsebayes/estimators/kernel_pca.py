@@ -27,6 +27,8 @@ from sparsebayes.typing import Array
 CENTRINGS = ("auto", "sparse", "exact")
 # "auto" centres with the kept rows alone while that changes the projections by less than this part of their size.
 _CENTRING_ERROR = 0.05
+# The noise as a part of the mean variance of the principal axes: any below one keeps a row.
+_SHARE = 0.2
 # Penalties that pre-images choose from, by leave-one-out error.
 _PENALTIES = tuple(10.0**k for k in range(-6, 4))
 
@@ -40,10 +42,11 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
 
     Parameters
     ----------
-    noise : float
-        :math:`\sigma^2`, the variance in feature space that is left to noise.  It cannot be learned, because the
-        dimension of the feature space is not defined.  Smaller values keep more rows.  The default is a tenth of the
-        squared length that feature vectors of the RBF kernel have; for kernels of another scale give one of that scale.
+    noise : "auto" or float
+        :math:`\sigma^2`, the variance in every direction of feature space that is left to noise.  It cannot be learned,
+        because the dimension of the feature space is not defined.  Smaller values keep more rows.  ``"auto"`` is a
+        fifth of the mean variance of the principal axes, each counting by its variance: whatever the scale of the
+        kernel, some row has more than that.
     n_components : int, optional
         Number of components; by default as many as rows are kept, which is also the most there are.
     kernel : {"rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed"}, Kernel or callable
@@ -84,6 +87,8 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
         Root mean square change of the training rows' projections by sparse centring, relative to their size.
     n_components_ : int
         Number of components.
+    noise_ : float
+        :math:`\sigma^2`.
     log_marginal_likelihood_ : float
         Log likelihood, up to the constant that an undefined dimension leaves open.
     status_, certificate_, history_, n_iter_
@@ -102,7 +107,7 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
 
     def __init__(
         self,
-        noise: float = 0.1,
+        noise: str | float = "auto",
         n_components: int | None = None,
         *,
         kernel: Any = "rbf",
@@ -151,6 +156,7 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
             raise ValueError(f"kernel: its matrix on X has shape {kernel.shape}; expected one function for each row")
         centred = KernelCenterer().fit_transform(kernel)
         centred = 0.5 * (centred + centred.T)
+        self.noise_ = self._noise_of(centred, float(np.max(np.diagonal(kernel))))
         result = self._solve(X, centred)
         order = np.argsort(result.active.indices)
         kept = np.array(result.active.indices, dtype=np.intp)[order]
@@ -168,13 +174,27 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
         return self
 
     def _check_parameters(self) -> None:
-        check_positive("noise", self.noise)
+        if self.noise != "auto":
+            check_positive("noise", self.noise)
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter, integer=True)
         if self.n_components is not None:
             check_positive("n_components", self.n_components, integer=True)
         choose("axes", self.axes, AXES)
         choose("centring", self.centring, CENTRINGS)
+
+    def _noise_of(self, centred: Array, largest: float) -> float:
+        r"""The noise that is given, or a part of :math:`\mathrm{tr}\mathbf S^2/\mathrm{tr}\mathbf S`.
+
+        With :math:`\mathbf S` the covariance in feature space, that is the mean of its variance along the feature
+        vectors, weighted by their squared lengths: along one of them, at least, there is as much, so that it is kept.
+        """
+        if self.noise != "auto":
+            return float(self.noise)
+        total, n = float(np.trace(centred)), len(centred)
+        if total <= n * np.finfo(np.float64).eps * n * largest:
+            raise ValueError("noise='auto': all rows of X are the same in feature space, which leaves no component")
+        return _SHARE * float(np.sum(np.square(centred))) / (n * total)
 
     def _solve(self, X: Array, centred: Array) -> Result:
         """Maximise the likelihood: every feature vector is a target and a function."""
@@ -191,7 +211,7 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
             problem = moment_problem(MomentDesign(centred, centred, np.maximum(np.diagonal(centred), 0.0), n))
         except ValueError as error:
             raise ValueError(f"kernel={self.kernel!r} is not positive semi-definite on X: {error}") from error
-        result = run(problem, solver, task.settings(noise_variance=float(self.noise)), task.generator())
+        result = run(problem, solver, task.settings(noise_variance=self.noise_), task.generator())
         independent = problem.design.shape[0] - 1  # the root has a row for each direction, and one for the rest
         if result.active.size < independent:  # else the kept rows span all that there is, and no move matters
             warn_unconverged([result.status])
