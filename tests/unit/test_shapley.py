@@ -237,6 +237,19 @@ def test_what_is_wrong_is_said(call, message):
         call(RVR().fit(X, y), X)
 
 
+def test_plain_arrays_are_looked_at_too():
+    X, y = problem(d=4)
+    model, holes = RVR().fit(X, y), X.copy()
+    holes[3, 1] = np.nan
+    for given in ((holes, X), (X, holes), (X[:0], X)):
+        with pytest.raises(ValueError, match=r"NaN|0 sample"):
+            shapley(model, *given, value="interventional")
+    pd = pytest.importorskip("pandas")
+    named = RVR().fit(pd.DataFrame(X, columns=list("abcd")), y)
+    with pytest.warns(UserWarning, match="feature names"):
+        shapley(named, X)
+
+
 def test_what_has_no_closed_form_is_refused():
     X, y = problem(d=4)
     with pytest.raises(TypeError, match=r"'cauchy'.*KernelExplainer"):

@@ -260,12 +260,19 @@ def attribution(plan: Plan) -> list[Row]:
     X = rng.uniform(-1.0, 1.0, (100, 10))
     y = np.sin(3.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(100)
     model = RVR(gamma=0.3).fit(X, y)
-    own = []
+    return [*rows, *(_beside_sampling(plan, model, X[:n], X[5]) for n in (5, 100))]
+
+
+def _beside_sampling(plan: Plan, model: Any, X: Array, reference: Array) -> Row:
+    """Exact Shapley values of some rows, all coalitions by their definition, and shap's KernelExplainer."""
+    from sparsebayes.explain import attributions
+
+    found, own = attributions(model, X, reference, uncertainty="posterior"), []
     for _ in range(max(3, plan.effort.repeats)):
         start = time.process_time()
-        found = attributions(model, X, X[5:6], uncertainty="posterior")
+        attributions(model, X, reference, uncertainty="posterior")
         own.append((time.process_time() - start) / len(X))
-    exact = np.array([_coalitions(model.predict, x, X[5]) for x in X])
+    exact = np.array([_coalitions(model.predict, x, reference) for x in X])
     checks = [Check("|exact - all coalitions|", float(np.abs(found.values - exact).max()), 1e-10)]
     outcomes, notes = [Outcome("exact, a row", own)], []
     try:
@@ -273,17 +280,17 @@ def attribution(plan: Plan) -> list[Row]:
     except ImportError:
         notes.append("KernelExplainer not run: shap is not installed")
     else:
-        explainer = shap.KernelExplainer(model.predict, X[5:6])
-        theirs, sampled = [], np.zeros_like(exact)
+        explainer = shap.KernelExplainer(model.predict, reference[None])
+        theirs, sampled = [], explainer.shap_values(X, nsamples=2**10, silent=True)
         for _ in own:
             start = time.process_time()
-            sampled = explainer.shap_values(X, nsamples=2**10, silent=True)
+            explainer.shap_values(X, nsamples=2**10, silent=True)
             theirs.append((time.process_time() - start) / len(X))
         rival = Outcome("KernelExplainer, all coalitions, a row", theirs, float(np.abs(sampled - exact).max()))
         ratio = rival.median / outcomes[0].median
         outcomes.append(rival)
         checks.append(Check("times faster than KernelExplainer", ratio, 100.0, at_least=True))
-    return [*rows, Row("Shapley values, 10 inputs, 100 rows", outcomes, checks, notes)]
+    return Row(f"Shapley values, 10 inputs, {len(X)} rows", outcomes, checks, notes)
 
 
 def _coalitions(output: Callable[[Array], Any], x: Array, reference: Array) -> Array:

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
 
 import numpy as np
 
 from sparsebayes.basis import Functions
-from sparsebayes.basis.base import Specification
+from sparsebayes.basis.base import Joined, Specification
 from sparsebayes.typing import Array, Index
 
 
@@ -52,27 +50,21 @@ def terms_of(functions: Functions) -> list[Terms]:
     """
     found: list[Terms] = []
     start = 0
-    for (kind, shared), run in groupby(functions.specifications(), key=_family):
-        specs = list(run)
-        owners = np.arange(start, start + len(specs), dtype=np.intp)
-        start += len(specs)
+    for part in functions.parts if isinstance(functions, Joined) else [functions]:
+        owners = np.arange(start, start + len(part), dtype=np.intp)
+        start += len(part)
+        if len(part) == 0:
+            continue
+        # All functions of a part are of one kind, and all kernels of a part have the same parameters.
+        first = part.restrict([0]).specifications()[0]
+        kind = first["kind"]
         if kind in _KERNELS:
-            found += _KERNELS[kind](specs, owners, dict(shared))
+            found += _KERNELS[kind](np.asarray(part.centres, dtype=np.float64), owners, first)
         elif kind in _SIMPLE:
-            found += _SIMPLE[kind](specs, owners)
+            found += _SIMPLE[kind](part.specifications(), owners)
         else:
             raise TypeError(_refusal(kind))
     return found
-
-
-def _family(spec: Specification) -> tuple[str, tuple[tuple[str, Any], ...]]:
-    kind = spec["kind"]
-    if kind not in _KERNELS:
-        return kind, ()
-    return kind, tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in spec.items() if k not in _OWN)
-
-
-_OWN = ("kind", "centre")
 
 
 def _refusal(kind: str) -> str:
@@ -83,35 +75,34 @@ def _refusal(kind: str) -> str:
     )
 
 
-def _centred(specs: Sequence[Specification], owners: Index, factors: Callable[[Array, Array], Array]) -> list[Terms]:
+def _centred(centres: Array, owners: Index, factors: Callable[[Array, Array], Array]) -> list[Terms]:
     """One factor for each input, of the input and of the centre's."""
-    centres = np.array([spec["centre"] for spec in specs], dtype=np.float64)
-    features = np.tile(np.arange(centres.shape[1], dtype=np.intp), (len(centres), 1))
+    features = np.broadcast_to(np.arange(centres.shape[1], dtype=np.intp), centres.shape)
     return [Terms(owners, features, lambda x: factors(x, centres))]
 
 
-def _rbf(specs: Sequence[Specification], owners: Index, shared: Specification) -> list[Terms]:
+def _rbf(centres: Array, owners: Index, shared: Specification) -> list[Terms]:
     width = np.asarray(shared["width"], dtype=np.float64)
-    return _centred(specs, owners, lambda x, c: np.exp(-np.square((x - c) / width)))
+    return _centred(centres, owners, lambda x, c: np.exp(-np.square((x - c) / width)))
 
 
-def _laplacian(specs: Sequence[Specification], owners: Index, shared: Specification) -> list[Terms]:
+def _laplacian(centres: Array, owners: Index, shared: Specification) -> list[Terms]:
     width = np.asarray(shared["width"], dtype=np.float64)
-    return _centred(specs, owners, lambda x, c: np.exp(-np.abs(x - c) / width))
+    return _centred(centres, owners, lambda x, c: np.exp(-np.abs(x - c) / width))
 
 
-def _linear_spline(specs: Sequence[Specification], owners: Index, shared: Specification) -> list[Terms]:
+def _linear_spline(centres: Array, owners: Index, shared: Specification) -> list[Terms]:
     def factors(x: Array, c: Array) -> Array:
         low, product = np.minimum(x, c), x * c
         return 1.0 + product + low * (product + low * (low / 3.0 - (x + c) / 2.0))  # PHJ eq. 22
 
-    return _centred(specs, owners, factors)
+    return _centred(centres, owners, factors)
 
 
-def _linear_kernel(specs: Sequence[Specification], owners: Index, shared: Specification) -> list[Terms]:
+def _linear_kernel(centres: Array, owners: Index, shared: Specification) -> list[Terms]:
     if shared["degree"] != 1:
         raise TypeError(_refusal(f"polynomial_kernel of degree {shared['degree']}"))
-    slopes = np.array([spec["centre"] for spec in specs], dtype=np.float64) * np.asarray(shared["gamma"], np.float64)
+    slopes = centres * np.asarray(shared["gamma"], np.float64)
     m, d = slopes.shape
     features = np.tile(np.arange(d, dtype=np.intp), m)[:, None]
     return [Terms(np.repeat(owners, d), features, lambda x: x * slopes.reshape(-1, 1))]
@@ -145,7 +136,7 @@ def _bias(specs: Sequence[Specification], owners: Index) -> list[Terms]:
     return []
 
 
-_KERNELS: dict[str, Callable[[Sequence[Specification], Index, Specification], list[Terms]]] = {
+_KERNELS: dict[str, Callable[[Array, Index, Specification], list[Terms]]] = {
     "rbf": _rbf,
     "laplacian": _laplacian,
     "linear_spline": _linear_spline,

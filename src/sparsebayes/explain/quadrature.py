@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 from sparsebayes.typing import Array
 
 # Numbers held at once, so that a block of factors stays in the cache from one use to the next.
-_BLOCK = 1 << 17
+_BLOCK = 1 << 16
 # Error of an integral, of a product of factors of at most one, that is rounding; ellipses that bounds are tried on.
 _ROUNDING = 1e-17
+# Nodes up to which all are taken: bounds would cost more than they save.
+_FEW = 20
 _ELLIPSES = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
@@ -55,10 +57,13 @@ def product_values(a: Array, b: Array) -> Array:
         return a - b
     # Factors of at most one: partial products then only fall, and underflow means negligible.
     size = np.maximum(np.abs(a), np.abs(b))
-    # A factor that is zero at both ends makes every coalition worthless; that its size is zero says so in the end.
-    unit = np.where(size > 0.0, size, 1.0)
-    above, below = a / unit, b / unit
-    above[size == 0.0] = below[size == 0.0] = 1.0
+    whole = np.prod(size, axis=1)
+    above, below = a, b
+    if np.any(whole == 0.0):
+        # A factor that is zero at both ends makes every coalition worthless; that its size is zero says so in the end.
+        nothing = size == 0.0
+        above, below, size = (np.where(nothing, 1.0, part) for part in (a, b, size))
+    above, below = above / size, below / size
     positive = min(float(above.min(initial=0.0)), float(below.min(initial=0.0))) >= 0.0
     change = above - below
     needed = nodes_needed(0.5 * (above + below), change)
@@ -78,7 +83,7 @@ def product_values(a: Array, b: Array) -> Array:
         np.matmul(some, np.vstack([np.ones_like(nodes), nodes]), out=path)
         integrals[:, order[start:stop]] = _without_each(path.reshape(r, -1, len(nodes)), weights, positive)
         start = stop
-    return change * integrals.T * np.prod(size, axis=1)[:, None]
+    return change * integrals.T * whole[:, None]
 
 
 def nodes_needed(middle: Array, change: Array) -> NDArray[np.intp]:
@@ -97,6 +102,8 @@ def nodes_needed(middle: Array, change: Array) -> NDArray[np.intp]:
     """
     r = middle.shape[1]
     needed = np.full(len(middle), float((r + 1) // 2))
+    if (r + 1) // 2 <= _FEW:
+        return needed.astype(np.intp)
     middle, change = np.abs(middle), np.abs(change)
     for rho in _ELLIPSES:
         with np.errstate(over="ignore"):
