@@ -7,39 +7,45 @@ diagonal.  The pivots are chosen a block at a time, so that the work is in matri
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
+from scipy.linalg import get_lapack_funcs
 
 from sparsebayes.basis.base import Floats, Index, positions
 from sparsebayes.basis.kernels import KernelFunctions
-from sparsebayes.threads import side_by_side
+from sparsebayes.threads import one_thread, side_by_side
 
 from .dense import DenseDesign, projected
 from .protocol import Design
 
 _CHOLESKY, _PIVOTED_CHOLESKY, _INVERT_TRIANGLE = get_lapack_funcs(("potrf", "pstrf", "trtri"), (np.zeros(1),))
-(_TRIANGULAR_PRODUCT,) = get_blas_funcs(("trmm",), (np.zeros(1),))
 # Pivots chosen at once, from this many times as many rows with the largest remaining diagonal; a pivot whose remainder
 # within the block falls below this fraction of the largest is left for later.
-_BLOCK = 32
+BLOCK = 32
 _POOL = 4
-_STALE = 0.1
+STALE = 0.1
 _ROOM = 3.0
-# Beyond this many centres those with the largest remainders are neighbours of one another, of which few can be pivots.
-# They are taken from so many of all centres whose remainder is above the tolerance instead, as if drawn at random but
-# whatever the order of the centres: three rounds in the place of a hundred, for a rank that is a tenth larger.
+# Of more centres than this, pivots are chosen on so many of them first, as if drawn at random but whatever the order of
+# the centres: those with the largest remainders of all would be neighbours of one another.  The remainder there falls
+# below this part of the tolerance, so that hardly a centre is above the tolerance elsewhere; of those that are, so many
+# join the others.
 _MANY = 8000
-_SPREAD = 512
+_SHARE = 0.5
+SPREAD = 512
 _FREQUENCY = 12.9898
-# Rows whose products are made at once, so that what is made on the way is small.
+# Rows whose products are made at once, so that what is made on the way is small, and columns of a triangle.
 _WEIGHTED_ROWS = 8192
-_TRIANGLE_ROWS = 1024
-_PROJECTED_ROWS = 1024
+_ROWS = 1024
+_TILE = 128
+# Coordinates that would take more than this are held in single precision, which is wrong by no more than this part in
+# products of rows of length one.
+_SINGLE_BYTES = 1 << 30
+_SINGLE_ERROR = 2.0**-23
 # Largest design on a few rows that is held instead of multiplied out where it is needed.
-_HELD_BYTES = 1 << 30
+_HELD_BYTES = 1 << 26
 
 
 class CompressedDesign(Design):
@@ -48,9 +54,9 @@ class CompressedDesign(Design):
     Parameters
     ----------
     left : (N, r) ndarray
-        Coordinates of the rows.
+        Coordinates of the rows, in double or single precision; products are made in double.
     right : (M, r) ndarray
-        Coordinates of the functions.
+        Coordinates of the functions, likewise.
     landmarks : (k,) integer array, optional
         Functions that between them nearly span all of Φ.
     remainders : (N,) and (M + k,) ndarrays, optional
@@ -98,9 +104,9 @@ class CompressedDesign(Design):
         place, m = positions(idx, self.shape[1]), len(self.right)
         behind = place >= m
         if not behind.any():
-            return self.left @ self.right[place].T
+            return self._times(_doubles(self.right[place]).T)
         result = np.empty((len(self.left), len(place)))
-        result[:, ~behind] = self.left @ self.right[place[~behind]].T
+        result[:, ~behind] = self._times(_doubles(self.right[place[~behind]]).T)
         result[:, behind] = self.further[:, place[behind] - m]
         return result
 
@@ -108,29 +114,52 @@ class CompressedDesign(Design):
         """Return Φ[:, idx] w for weights (k,) or (k, T)."""
         place, m, w = positions(idx, self.shape[1]), len(self.right), np.asarray(w, dtype=np.float64)
         behind = place >= m
-        result = self.left @ (self.right[place[~behind]].T @ w[~behind])
+        result = self._times(_doubles(self.right[place[~behind]]).T @ w[~behind])
         return result + self.further[:, place[behind] - m] @ w[behind] if behind.any() else result
 
     def correlate(self, V: ArrayLike) -> Floats:
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
-        rows = np.asarray(V, dtype=np.float64).T  # on the left, so that BLAS reads the factors as they lie
-        inner, m = rows @ self.left, len(self.right)
-        result = np.empty((*rows.shape[:-1], self.shape[1]))
+        V = np.asarray(V, dtype=np.float64)
+        inner, m = self._inner(V).T, len(self.right)
+        result = np.empty((*V.shape[1:], self.shape[1]))
 
         def fill(part: slice) -> None:
-            result[..., part] = inner @ self.right[part].T
+            for some in _runs(part):
+                result[..., some] = inner @ _doubles(self.right[some]).T
 
         side_by_side(fill, m)
-        result[..., m:] = rows @ self.further
+        result[..., m:] = V.T @ self.further
         return result.T
 
     def project(self, V: Floats, P: Floats) -> tuple[Floats, Floats]:
         """Return Φᵀ V and, for every function, the sum of squares of Φᵀ P; the products themselves are not kept."""
-        rows, k = np.hstack([V, P]).T, V.shape[1]
-        inner, last = rows @ self.left, rows @ self.further
-        found, squares = projected(lambda some: inner @ self.right[some].T, k, len(self.right))
+        both, k = np.hstack([V, P]), V.shape[1]
+        inner, last = self._inner(both).T, both.T @ self.further
+        found, squares = projected(lambda some: inner @ _doubles(self.right[some]).T, k, len(self.right))
         squares_last = np.einsum("pm,pm->m", last[k:], last[k:])
         return np.concatenate([found, last[:k].T]), np.concatenate([squares, squares_last])
+
+    def _times(self, inner: Floats) -> Floats:
+        """The coordinates of the rows times a few vectors (r,) or (r, k)."""
+        result = np.empty((len(self.left), *inner.shape[1:]))
+
+        def fill(part: slice) -> None:
+            for rows in _runs(part, _WEIGHTED_ROWS):
+                result[rows] = _doubles(self.left[rows]) @ inner
+
+        side_by_side(fill, len(self.left))
+        return result
+
+    def _inner(self, V: Floats) -> Floats:
+        """Products of the coordinates of the rows with vectors (N,) or (N, k), summed over the rows."""
+
+        def products(part: slice) -> Floats:
+            total = np.zeros((self.left.shape[1], *V.shape[1:]))
+            for rows in _runs(part, _WEIGHTED_ROWS):
+                total += _doubles(self.left[rows]).T @ V[rows]
+            return total
+
+        return np.sum(side_by_side(products, len(self.left)), axis=0)
 
     def sqnorms(self, weights: ArrayLike | None = None) -> Floats:
         """Return the diagonal of Φᵀ diag(weights) Φ, (M,); the weights (N,) may have any sign."""
@@ -141,14 +170,13 @@ class CompressedDesign(Design):
         result = np.empty(self.shape[1])
 
         def norms(part: slice) -> None:
-            for start in range(part.start, part.stop, _TRIANGLE_ROWS):
-                some = slice(start, min(start + _TRIANGLE_ROWS, part.stop))
-                block = self.right[some]
+            for some in _runs(part):
+                block = _doubles(self.right[some]).T
                 if indefinite:
-                    result[some] = np.einsum("mr,mr->m", block @ inner, block)
-                else:  # half the work
-                    half = _TRIANGULAR_PRODUCT(1.0, factor, block, side=1, trans_a=1)
-                    result[some] = np.einsum("mr,mr->m", half, half)
+                    result[some] = np.einsum("rm,rm->m", inner @ block, block)
+                else:  # hardly more than half the work
+                    half = _upper_times(factor, block)
+                    result[some] = np.einsum("rm,rm->m", half, half)
 
         side_by_side(norms, len(self.right))
         result[len(self.right) :] = rows @ np.square(self.further)
@@ -162,8 +190,7 @@ class CompressedDesign(Design):
 
         def products(rows: slice) -> tuple[Floats, Floats]:
             gram, product = np.zeros((size, size)), np.zeros((size, V.shape[1]))
-            for start in range(rows.start, rows.stop, _WEIGHTED_ROWS):
-                part = slice(start, min(start + _WEIGHTED_ROWS, rows.stop))
+            for part in _runs(rows, _WEIGHTED_ROWS):
                 block = np.empty((part.stop - part.start, size), order="F")
                 block[:, :r], block[:, r:] = self.left[part], self.further[part]
                 if root is None:
@@ -191,17 +218,16 @@ class CompressedDesign(Design):
         m, r, k = len(self.right), self.left.shape[1], self.further.shape[1]
         if 8 * m * len(left) > _HELD_BYTES:
             return CompressedDesign(left[:, :r], self.right, further=left[:, r:])
-        held = np.zeros((m + k, r + k), order="F")
-        held[m:] = left[:, r:].T
-        triangle = np.asfortranarray(left[:r, :r])
+        held = np.empty((r + k, m + k))
+        held[:, m:], held[r:] = left[:, r:], 0.0
+        held[r:, m:] = left[r:, r:]
 
         def fill(part: slice) -> None:
-            for start in range(part.start, part.stop, _TRIANGLE_ROWS):
-                rows = slice(start, min(start + _TRIANGLE_ROWS, part.stop))
-                held[rows, :r] = _TRIANGULAR_PRODUCT(1.0, triangle, self.right[rows], side=1, trans_a=1)
+            for some in _runs(part):
+                held[:r, some] = _upper_times(left[:r, :r], _doubles(self.right[some]).T)
 
         side_by_side(fill, m)
-        return DenseDesign(held.T)
+        return DenseDesign(held)
 
     def with_ones(self) -> CompressedDesign:
         """With the constant function at the end: the compression spans it exactly."""
@@ -222,18 +248,113 @@ def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max
     max_rank : int
         Largest rank.
     """
-    factors = _Factors(functions, tolerance, max_rank)
-    while float(np.max(factors.remainder)) > tolerance:
-        if not factors.grow() or factors.hopeless():
+    with one_thread():
+        found = _factored(functions, tolerance, max_rank)
+        if found is None:
             return None
-    right = factors.coordinates
-    if np.array_equal(functions.rows, np.arange(len(X))):
-        return CompressedDesign(right, right, factors.chosen, (factors.remainder, factors.remainder))
-    values = functions.evaluate(X, factors.chosen)
-    left = solve_triangular(right[factors.chosen], values.T, lower=True, check_finite=False, overwrite_b=True).T
-    # The kernel less its part at the pivots is positive definite: |entry| ≤ √(d(x) d(c)).
-    beyond = np.maximum(1.0 - np.einsum("nr,nr->n", left, left), 0.0)
-    return CompressedDesign(left, right, factors.chosen, (beyond, factors.remainder))
+        chosen, right, remainder, inverse = found
+        rounded = _SINGLE_ERROR if right.dtype == np.float32 else 0.0
+        if np.array_equal(functions.rows, np.arange(len(X))):
+            remainder += rounded
+            return CompressedDesign(right, right, chosen, (remainder, remainder))
+        # The kernel less its part at the pivots is positive definite: |entry| ≤ √(d(x) d(c)).
+        left, beyond = np.empty((len(chosen), len(X)), dtype=right.dtype), np.ones(len(X))
+        _coordinates(left, beyond, functions.restrict(chosen), X, inverse)
+        beyond = np.maximum(beyond, 0.0)
+    return CompressedDesign(left.T, right, chosen, (beyond + rounded, remainder + rounded))
+
+
+def _factored(functions: KernelFunctions, tolerance: float, max_rank: int) -> tuple[Index, Any, Floats, Floats] | None:
+    """Pivots, coordinates (M, rank) of all centres, what remains of their diagonals, inverse factor at the pivots.
+
+    Of many centres a part is factored, and the others follow from its pivots in one pass, at the speed of matrix
+    products; where some remain above the tolerance, these join the part, and so on.  None where it takes too many.
+    """
+    m = len(functions)
+    if m <= _MANY:
+        factors = _Factors(functions, tolerance, max_rank)
+        if not factors.complete():
+            return None
+        return factors.chosen, factors.coordinates, factors.remainder, factors.inverse
+    key, remainder = lots(np, functions.scaled_centres), np.ones(m)
+    part = drawn(np, np.arange(m), key, _MANY)
+    factors = _Factors(functions.restrict(part), _SHARE * tolerance, max_rank)
+    held, done = np.empty((0, m)), 0
+    while factors.complete():
+        chosen = part[factors.chosen]
+        if len(chosen) > len(held):
+            held = _longer(held, done, len(chosen))
+        _coordinates(held, remainder, functions.restrict(chosen), functions.centres, factors.inverse, done)
+        remainder[chosen] = 0.0
+        done = len(chosen)
+        above = np.flatnonzero(remainder > tolerance)
+        if not len(above):
+            return chosen, held[:done].T, remainder, factors.inverse
+        part = np.concatenate([part, drawn(np, above, key, SPREAD)])
+        factors.extend(functions.restrict(part))
+    return None
+
+
+def _longer(held: Any, done: int, rank: int) -> Any:
+    """An array for so many coordinates and some more, those that are done among them."""
+    m = held.shape[1]
+    longer = np.empty((rank + _TILE, m), dtype=np.float32 if 8 * m * rank > _SINGLE_BYTES else np.float64)
+    longer[:done] = held[:done]
+    return longer
+
+
+def _coordinates(
+    held: Any, remainder: Floats, pivots: KernelFunctions, X: Floats, inverse: Floats, first: int = 0
+) -> None:
+    r"""Make the coordinates :math:`\mathbf T^{-1}\mathbf K(P, X)` of all points, from the first that is missing on.
+
+    Parameters
+    ----------
+    held : (r or more, N) ndarray
+        Where they go.
+    remainder : (N,) ndarray
+        Falls by their squares.
+    pivots : KernelFunctions
+        The kernel at the r pivots.
+    X : (N, d) ndarray
+        The points.
+    inverse : (r, r) ndarray
+        Inverse of the lower Cholesky factor T of the kernel at the pivots.
+    first : int
+        How many are there already.
+    """
+    r = len(inverse)
+
+    def project(part: slice) -> None:
+        new = np.empty((r - first, _ROWS))
+        for rows in _runs(part):
+            values, made = pivots.evaluate(X[rows]).T, new[:, : rows.stop - rows.start]
+            for start in range(first, r, _TILE):
+                stop = min(start + _TILE, r)
+                np.matmul(inverse[start:stop, :stop], values[:stop], out=made[start - first : stop - first])
+            held[first:r, rows] = made
+            remainder[rows] -= np.einsum("rm,rm->m", made, made)
+
+    side_by_side(project, len(X))
+
+
+def _upper_times(triangle: Floats, values: Floats) -> Floats:
+    """An upper triangle times (r, k) values, a tile of its rows at a time."""
+    result = np.empty(values.shape)
+    for start in range(0, len(triangle), _TILE):
+        result[start : start + _TILE] = triangle[start : start + _TILE, start:] @ values[start:]
+    return result
+
+
+def _doubles(values: Any) -> Floats:
+    """Values in double precision: themselves where they are."""
+    return values.astype(np.float64, copy=False)
+
+
+def _runs(part: slice, length: int = _ROWS) -> Iterator[slice]:
+    """A run of rows in short runs."""
+    for start in range(part.start, part.stop, length):
+        yield slice(start, min(start + length, part.stop))
 
 
 class _Factors:
@@ -256,7 +377,6 @@ class _Factors:
         # While all diagonals are equal, begin with the outermost centres: a choice that no order of the rows affects.
         scaled = functions.scaled_centres
         self._outermost = np.square(scaled - scaled.mean(axis=0)).sum(axis=1)
-        self._lots = lots(np, scaled) if spread_out(m) else self._outermost
 
     @property
     def coordinates(self) -> Floats:
@@ -268,16 +388,33 @@ class _Factors:
         """Number of pivots."""
         return len(self.chosen)
 
-    def grow(self) -> bool:
+    @property
+    def inverse(self) -> Floats:
+        """Inverse of the lower Cholesky factor of the kernel at the pivots."""
+        return _INVERT_TRIANGLE(self.coordinates[self.chosen], lower=1)[0]
+
+    def complete(self) -> bool:
+        """Choose pivots until nothing remains above the tolerance; False where that takes too many."""
+        while float(np.max(self.remainder)) > self.tolerance:
+            if not self._grow() or hopeless(self.rank, float(np.max(self.remainder)), self.tolerance, self.max_rank):
+                return False
+        return True
+
+    def extend(self, functions: KernelFunctions) -> None:
+        """Go on with further centres behind the present ones."""
+        old, self.functions = len(self.remainder), functions
+        further = functions.centres[old:]
+        held, remainder = np.empty((self.rank, len(further))), np.ones(len(further))
+        _coordinates(held, remainder, functions.restrict(self.chosen), further, self.inverse)
+        self._held = np.hstack([self._held, held])
+        self.remainder = np.concatenate([self.remainder, remainder])
+
+    def _grow(self) -> bool:
         """Choose a block of pivots among the centres with large remainders; False where there is no room."""
-        m = len(self.remainder)
-        if spread_out(m):
-            pool = drawn(np, np.flatnonzero(self.remainder > self.tolerance), self._lots)
-        else:
-            pool = _largest(self.remainder if self.rank else self._outermost, pool_size(m))
-        done = self.coordinates[pool]
+        pool = _largest(self.remainder if self.rank else self._outermost, pool_size(len(self.remainder)))
+        done, largest = self.coordinates[pool], float(np.max(self.remainder))
         schur = self.functions.evaluate(self.functions.centres[pool], pool) - done @ done.T
-        picked, triangle = choose_pivots(schur, m, float(np.max(self.remainder)), self.tolerance)
+        picked, triangle = choose_pivots(schur, max(STALE * largest, self.tolerance), BLOCK)
         if len(picked) == 0 or self.rank + len(picked) > self.max_rank:
             return False
         self._append(pool[picked], triangle)
@@ -290,8 +427,7 @@ class _Factors:
         at_pivots, inverse = done[picked].T, _INVERT_TRIANGLE(triangle, lower=1)[0].T
 
         def project(part: slice) -> None:
-            for start in range(part.start, part.stop, _PROJECTED_ROWS):
-                rows = slice(start, min(start + _PROJECTED_ROWS, part.stop))
+            for rows in _runs(part):
                 block = self.functions.evaluate(centres[rows], picked)
                 block -= done[rows] @ at_pivots
                 new = block @ inverse
@@ -301,10 +437,6 @@ class _Factors:
         side_by_side(project, len(centres))
         self.remainder[picked] = 0.0
         self.chosen = np.concatenate([self.chosen, picked])
-
-    def hopeless(self) -> bool:
-        """Whether the remainder falls far too slowly."""
-        return hopeless(self.rank, float(np.max(self.remainder)), self.tolerance, self.max_rank)
 
 
 # The rule by which pivots are chosen, the same wherever the coordinates live.
@@ -317,7 +449,7 @@ def spread_out(functions: int) -> bool:
 
 def pool_size(functions: int) -> int:
     """How many centres, those with the largest remainders, a block of pivots is chosen from."""
-    return min(_POOL * _BLOCK, functions)
+    return min(_POOL * BLOCK, functions)
 
 
 def lots(xp: Any, centres: Any) -> Any:
@@ -332,15 +464,17 @@ def lots(xp: Any, centres: Any) -> Any:
     return found - xp.floor(found)
 
 
-def drawn(xp: Any, centres: Any, lots: Any) -> Any:
-    """Centres of a list, those with the lowest lots, from which a block of pivots is chosen."""
+def drawn(xp: Any, centres: Any, lots: Any, count: int) -> Any:
+    """So many centres of a list, those with the lowest lots."""
     order = xp.argsort(xp.take(lots, centres, axis=0), stable=True)
-    return xp.take(centres, order[: min(_SPREAD, order.shape[0])], axis=0)
+    return xp.take(centres, order[: min(count, order.shape[0])], axis=0)
 
 
-def choose_pivots(schur: Floats, functions: int, largest: float, tolerance: float) -> tuple[Index, Floats]:
-    """Pivots among a pool, given what is left of the kernel between its members, and their Cholesky factor."""
-    bound, most = (tolerance, len(schur)) if spread_out(functions) else (_STALE * largest, _BLOCK)
+def choose_pivots(schur: Floats, bound: float, most: int) -> tuple[Index, Floats]:
+    """Pivots among a pool, given what is left of the kernel between its members, and their Cholesky factor.
+
+    At most so many, and none whose remainder is below the bound.
+    """
     factor, order, found, _ = _PIVOTED_CHOLESKY(schur, tol=bound, lower=1)
     k = min(most, int(found))
     return np.asarray(order[:k], dtype=np.intp) - 1, np.tril(factor[:k, :k])
@@ -352,7 +486,7 @@ def hopeless(rank: int, largest: float, tolerance: float, max_rank: int) -> bool
     Smooth kernels fall ever faster, so the line is given some room.
     """
     reached = np.log(max(largest, tolerance))
-    return rank >= 4 * _BLOCK and rank * np.log(tolerance) < _ROOM * max_rank * reached
+    return rank >= 4 * BLOCK and rank * np.log(tolerance) < _ROOM * max_rank * reached
 
 
 def _largest(key: Floats, size: int) -> Index:

@@ -12,7 +12,18 @@ from numpy.typing import ArrayLike
 from sparsebayes.basis.arrays import ArrayFunctions, Place
 from sparsebayes.basis.base import Floats, Index, positions
 
-from .compressed import CompressedDesign, choose_pivots, drawn, hopeless, lots, pool_size, spread_out
+from .compressed import (
+    BLOCK,
+    SPREAD,
+    STALE,
+    CompressedDesign,
+    choose_pivots,
+    drawn,
+    hopeless,
+    lots,
+    pool_size,
+    spread_out,
+)
 from .device import Native, joined
 
 
@@ -237,7 +248,8 @@ class _Factors:
         for block in self.blocks:
             done = xp.take(block, pool, axis=0)
             schur = schur - done @ done.T
-        picked, triangle = choose_pivots(place.get(schur), m, self.largest, self.tolerance)
+        rule = (self.tolerance, SPREAD) if spread_out(m) else (STALE * self.largest, BLOCK)
+        picked, triangle = choose_pivots(place.get(schur), *rule)
         if len(picked) == 0 or len(self.chosen) + len(picked) > self.max_rank:
             return False
         pivots = xp.take(pool, place.indices(picked), axis=0)
@@ -254,7 +266,7 @@ class _Factors:
         if spread_out(m):
             if self._lots is None:
                 self._lots = lots(xp, centres)
-            return drawn(xp, xp.nonzero(self.remainder > self.tolerance)[0], self._lots)
+            return drawn(xp, xp.nonzero(self.remainder > self.tolerance)[0], self._lots, SPREAD)
         key = self.remainder if self.blocks else xp.sum((centres - xp.mean(centres, axis=0)) ** 2, axis=1)
         return xp.argsort(-key, stable=True)[: pool_size(m)]
 

@@ -255,7 +255,8 @@ class ActiveSet(Noisy):
         problem, indices, below = self.problem, self.indices, None
         while problem.parent is not None:
             below, indices, problem = problem, problem.lift(indices), problem.parent
-        screened = problem.screened(below)
+        # What the stand-in says of the functions does not change with the model.
+        screened = problem.screened(problem if isinstance(problem.design, ScreenedDesign) else below)
         model = ActiveSet.from_model(screened, indices, self.alpha, self.beta)
         return model._sharpened(screened.design) if isinstance(screened.design, ScreenedDesign) else model
 
