@@ -24,26 +24,24 @@ from .protocol import Design
 _CHOLESKY, _PIVOTED_CHOLESKY, _INVERT_TRIANGLE = get_lapack_funcs(("potrf", "pstrf", "trtri"), (np.zeros(1),))
 # Pivots chosen at once, from this many times as many rows with the largest remaining diagonal; a pivot whose remainder
 # within the block falls below this fraction of the largest is left for later.
-BLOCK = 32
+_BLOCK = 32
 _POOL = 4
-STALE = 0.1
+_STALE = 0.1
 _ROOM = 3.0
 # Of more centres than this, pivots are chosen on so many of them first, as if drawn at random but whatever the order of
 # the centres: those with the largest remainders of all would be neighbours of one another.  The remainder there falls
 # below this part of the tolerance, so that hardly a centre is above the tolerance elsewhere; of those that are, so many
 # join the others.
 _MANY = 8000
-_SHARE = 0.5
-SPREAD = 512
+_SHARE = 0.25
+_SPREAD = 512
 _FREQUENCY = 12.9898
 # Rows whose products are made at once, so that what is made on the way is small, and columns of a triangle.
 _WEIGHTED_ROWS = 8192
 _ROWS = 1024
 _TILE = 128
-# Coordinates that would take more than this are held in single precision, which is wrong by no more than this part in
-# products of rows of length one.
+# Coordinates that would take more than this are held in single precision.
 _SINGLE_BYTES = 1 << 30
-_SINGLE_ERROR = 2.0**-23
 # Largest design on a few rows that is held instead of multiplied out where it is needed.
 _HELD_BYTES = 1 << 26
 
@@ -252,45 +250,45 @@ def compress_kernel(functions: KernelFunctions, X: Floats, tolerance: float, max
         found = _factored(functions, tolerance, max_rank)
         if found is None:
             return None
-        chosen, right, remainder, inverse = found
-        rounded = _SINGLE_ERROR if right.dtype == np.float32 else 0.0
+        chosen, right, remainder, inverse, rounded = found
         if np.array_equal(functions.rows, np.arange(len(X))):
             remainder += rounded
             return CompressedDesign(right, right, chosen, (remainder, remainder))
         # The kernel less its part at the pivots is positive definite: |entry| ≤ √(d(x) d(c)).
         left, beyond = np.empty((len(chosen), len(X)), dtype=right.dtype), np.ones(len(X))
-        _coordinates(left, beyond, functions.restrict(chosen), X, inverse)
+        rounded = max(rounded, _coordinates(left, beyond, functions.restrict(chosen), X, inverse))
         beyond = np.maximum(beyond, 0.0)
     return CompressedDesign(left.T, right, chosen, (beyond + rounded, remainder + rounded))
 
 
-def _factored(functions: KernelFunctions, tolerance: float, max_rank: int) -> tuple[Index, Any, Floats, Floats] | None:
-    """Pivots, coordinates (M, rank) of all centres, what remains of their diagonals, inverse factor at the pivots.
+def _factored(
+    functions: KernelFunctions, tolerance: float, max_rank: int
+) -> tuple[Index, Any, Floats, Floats, float] | None:
+    """Pivots, coordinates (M, rank) of all centres, what remains of their diagonals, inverse factor, error of rounding.
 
     Of many centres a part is factored, and the others follow from its pivots in one pass, at the speed of matrix
     products; where some remain above the tolerance, these join the part, and so on.  None where it takes too many.
     """
     m = len(functions)
     if m <= _MANY:
-        factors = _Factors(functions, tolerance, max_rank)
+        factors = Factors(functions, tolerance, max_rank)
         if not factors.complete():
             return None
-        return factors.chosen, factors.coordinates, factors.remainder, factors.inverse
+        return factors.chosen, factors.coordinates, factors.remainder, factors.inverse, 0.0
     key, remainder = lots(np, functions.scaled_centres), np.ones(m)
-    part = drawn(np, np.arange(m), key, _MANY)
-    factors = _Factors(functions.restrict(part), _SHARE * tolerance, max_rank)
-    held, done = np.empty((0, m)), 0
+    part, factors = first_part(np, functions, key, tolerance, max_rank)
+    held, done, rounded = np.empty((0, m)), 0, 0.0
     while factors.complete():
         chosen = part[factors.chosen]
         if len(chosen) > len(held):
             held = _longer(held, done, len(chosen))
-        _coordinates(held, remainder, functions.restrict(chosen), functions.centres, factors.inverse, done)
+        rounded += _coordinates(held, remainder, functions.restrict(chosen), functions.centres, factors.inverse, done)
         remainder[chosen] = 0.0
         done = len(chosen)
         above = np.flatnonzero(remainder > tolerance)
         if not len(above):
-            return chosen, held[:done].T, remainder, factors.inverse
-        part = np.concatenate([part, drawn(np, above, key, SPREAD)])
+            return chosen, held[:done].T, remainder, factors.inverse, rounded
+        part = np.concatenate([part, drawn(np, above, key)])
         factors.extend(functions.restrict(part))
     return None
 
@@ -305,8 +303,11 @@ def _longer(held: Any, done: int, rank: int) -> Any:
 
 def _coordinates(
     held: Any, remainder: Floats, pivots: KernelFunctions, X: Floats, inverse: Floats, first: int = 0
-) -> None:
+) -> float:
     r"""Make the coordinates :math:`\mathbf T^{-1}\mathbf K(P, X)` of all points, from the first that is missing on.
+
+    Return a bound on what rounding to the precision of ``held`` changes in a product of two points: with
+    :math:`\|\mathbf l\|\le 1` and :math:`\|\delta\mathbf l\|\le\delta`, no more than :math:`2\delta+\delta^2`.
 
     Parameters
     ----------
@@ -325,8 +326,8 @@ def _coordinates(
     """
     r = len(inverse)
 
-    def project(part: slice) -> None:
-        new = np.empty((r - first, _ROWS))
+    def project(part: slice) -> float:
+        new, squares = np.empty((r - first, _ROWS)), 0.0
         for rows in _runs(part):
             values, made = pivots.evaluate(X[rows]).T, new[:, : rows.stop - rows.start]
             for start in range(first, r, _TILE):
@@ -334,8 +335,13 @@ def _coordinates(
                 np.matmul(inverse[start:stop, :stop], values[:stop], out=made[start - first : stop - first])
             held[first:r, rows] = made
             remainder[rows] -= np.einsum("rm,rm->m", made, made)
+            if held.dtype != np.float64:
+                made -= held[first:r, rows]
+                squares = max(squares, float(np.max(np.einsum("rm,rm->m", made, made))))
+        return squares
 
-    side_by_side(project, len(X))
+    delta = float(np.sqrt(max(side_by_side(project, len(X)), default=0.0)))
+    return 2.0 * delta + delta**2
 
 
 def _upper_times(triangle: Floats, values: Floats) -> Floats:
@@ -357,7 +363,7 @@ def _runs(part: slice, length: int = _ROWS) -> Iterator[slice]:
         yield slice(start, min(start + length, part.stop))
 
 
-class _Factors:
+class Factors:
     r"""The factorisation :math:`\mathbf K\approx\mathbf L\mathbf L^\top` of a kernel at its centres, as far as it is.
 
     Attributes
@@ -414,7 +420,7 @@ class _Factors:
         pool = _largest(self.remainder if self.rank else self._outermost, pool_size(len(self.remainder)))
         done, largest = self.coordinates[pool], float(np.max(self.remainder))
         schur = self.functions.evaluate(self.functions.centres[pool], pool) - done @ done.T
-        picked, triangle = choose_pivots(schur, max(STALE * largest, self.tolerance), BLOCK)
+        picked, triangle = choose_pivots(schur, largest, self.tolerance)
         if len(picked) == 0 or self.rank + len(picked) > self.max_rank:
             return False
         self._append(pool[picked], triangle)
@@ -449,7 +455,7 @@ def spread_out(functions: int) -> bool:
 
 def pool_size(functions: int) -> int:
     """How many centres, those with the largest remainders, a block of pivots is chosen from."""
-    return min(_POOL * BLOCK, functions)
+    return min(_POOL * _BLOCK, functions)
 
 
 def lots(xp: Any, centres: Any) -> Any:
@@ -464,17 +470,21 @@ def lots(xp: Any, centres: Any) -> Any:
     return found - xp.floor(found)
 
 
-def drawn(xp: Any, centres: Any, lots: Any, count: int) -> Any:
-    """So many centres of a list, those with the lowest lots."""
+def drawn(xp: Any, centres: Any, lots: Any, count: int | None = None) -> Any:
+    """So many centres of a list, or a pool of them, those with the lowest lots."""
     order = xp.argsort(xp.take(lots, centres, axis=0), stable=True)
-    return xp.take(centres, order[: min(count, order.shape[0])], axis=0)
+    return xp.take(centres, order[: min(count or _SPREAD, order.shape[0])], axis=0)
 
 
-def choose_pivots(schur: Floats, bound: float, most: int) -> tuple[Index, Floats]:
-    """Pivots among a pool, given what is left of the kernel between its members, and their Cholesky factor.
+def first_part(xp: Any, functions: Any, lots: Any, tolerance: float, max_rank: int) -> tuple[Index, Factors]:
+    """Those of many centres on which pivots are chosen first, and the factorisation of the kernel there."""
+    part = np.asarray(xp.argsort(lots, stable=True)[:_MANY], dtype=np.intp)
+    return part, Factors(functions.restrict(part), _SHARE * tolerance, max_rank)
 
-    At most so many, and none whose remainder is below the bound.
-    """
+
+def choose_pivots(schur: Floats, largest: float, tolerance: float) -> tuple[Index, Floats]:
+    """Pivots among a pool, given what is left of the kernel between its members, and their Cholesky factor."""
+    bound, most = max(_STALE * largest, tolerance), _BLOCK
     factor, order, found, _ = _PIVOTED_CHOLESKY(schur, tol=bound, lower=1)
     k = min(most, int(found))
     return np.asarray(order[:k], dtype=np.intp) - 1, np.tril(factor[:k, :k])
@@ -486,7 +496,7 @@ def hopeless(rank: int, largest: float, tolerance: float, max_rank: int) -> bool
     Smooth kernels fall ever faster, so the line is given some room.
     """
     reached = np.log(max(largest, tolerance))
-    return rank >= 4 * BLOCK and rank * np.log(tolerance) < _ROOM * max_rank * reached
+    return rank >= 4 * _BLOCK and rank * np.log(tolerance) < _ROOM * max_rank * reached
 
 
 def _largest(key: Floats, size: int) -> Index:

@@ -13,12 +13,10 @@ from sparsebayes.basis.arrays import ArrayFunctions, Place
 from sparsebayes.basis.base import Floats, Index, positions
 
 from .compressed import (
-    BLOCK,
-    SPREAD,
-    STALE,
     CompressedDesign,
     choose_pivots,
     drawn,
+    first_part,
     hopeless,
     lots,
     pool_size,
@@ -196,6 +194,8 @@ def compress_elsewhere(
         Hold the coordinates in float32.
     """
     factors = _Factors(functions, tolerance, max_rank)
+    if spread_out(len(functions)) and not factors.follow():
+        return None
     while factors.largest > tolerance:
         if not factors.grow() or hopeless(len(factors.chosen), factors.largest, tolerance, max_rank):
             return None
@@ -237,36 +237,48 @@ class _Factors:
         self.chosen = np.zeros(0, dtype=np.intp)
         self.remainder = place.xp.ones(len(functions), dtype=place.xp.float64, device=place.device)
         self.largest = 1.0
-        self._lots: Any = None
 
     def grow(self) -> bool:
         """Choose a block of pivots and make their coordinates; False where there is no room."""
-        functions, place, m = self.functions, self.functions.place, len(self.functions)
+        functions, place = self.functions, self.functions.place
         xp, pool = place.xp, self._pool()
         near = xp.take(functions.scaled, pool, axis=0)
         schur = functions.values(near, near)
         for block in self.blocks:
             done = xp.take(block, pool, axis=0)
             schur = schur - done @ done.T
-        rule = (self.tolerance, SPREAD) if spread_out(m) else (STALE * self.largest, BLOCK)
-        picked, triangle = choose_pivots(place.get(schur), *rule)
+        picked, triangle = choose_pivots(place.get(schur), self.largest, self.tolerance)
         if len(picked) == 0 or len(self.chosen) + len(picked) > self.max_rank:
             return False
-        pivots = xp.take(pool, place.indices(picked), axis=0)
-        new = self._coordinates(pivots, place.put(np.linalg.inv(triangle).T))
-        self.blocks.append(new)
-        self.chosen = np.concatenate([self.chosen, np.asarray(place.get(pivots), dtype=np.intp)])
-        self.largest = float(xp.max(self.remainder))
+        self._append(xp.take(pool, place.indices(picked), axis=0), np.linalg.inv(triangle))
         return True
+
+    def follow(self) -> bool:
+        """Take pivots that the host chooses on a part of many centres, as it does for its own; False if too many."""
+        functions, place, xp = self.functions, self.functions.place, self.functions.place.xp
+        key = place.get(lots(xp, functions.scaled))
+        part, factors = first_part(np, functions, key, self.tolerance, self.max_rank)
+        while self.largest > self.tolerance:
+            if not factors.complete():
+                return False
+            done = len(self.chosen)
+            self._append(place.indices(part[factors.chosen[done:]]), factors.inverse[done:, done:])
+            above = np.flatnonzero(place.get(self.remainder) > self.tolerance)
+            part = np.concatenate([part, drawn(np, above, key)])
+            factors.extend(functions.restrict(part))
+        return True
+
+    def _append(self, pivots: Any, inverse: Floats) -> None:
+        """Make the coordinates of new pivots, given the inverse of their part of the factor."""
+        place = self.functions.place
+        self.blocks.append(self._coordinates(pivots, place.put(np.ascontiguousarray(inverse.T))))
+        self.chosen = np.concatenate([self.chosen, np.asarray(place.get(pivots), dtype=np.intp)])
+        self.largest = float(place.xp.max(self.remainder))
 
     def _pool(self) -> Any:
         """Numbers of the centres that pivots are chosen from, by the rule of the host."""
         xp, m = self.functions.place.xp, len(self.functions)
         centres = self.functions.scaled
-        if spread_out(m):
-            if self._lots is None:
-                self._lots = lots(xp, centres)
-            return drawn(xp, xp.nonzero(self.remainder > self.tolerance)[0], self._lots, SPREAD)
         key = self.remainder if self.blocks else xp.sum((centres - xp.mean(centres, axis=0)) ** 2, axis=1)
         return xp.argsort(-key, stable=True)[: pool_size(m)]
 
