@@ -250,7 +250,9 @@ class _Factors:
         picked, triangle = choose_pivots(place.get(schur), self.largest, self.tolerance)
         if len(picked) == 0 or len(self.chosen) + len(picked) > self.max_rank:
             return False
-        self._append(xp.take(pool, place.indices(picked), axis=0), np.linalg.inv(triangle))
+        self._append(
+            xp.take(pool, place.indices(picked), axis=0), np.asarray(np.linalg.inv(triangle), dtype=np.float64)
+        )
         return True
 
     def follow(self) -> bool:
