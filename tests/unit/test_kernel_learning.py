@@ -15,6 +15,7 @@ from sparsebayes.benchmarks.ledger.cases import Case, NotAtHandError, Problem
 from sparsebayes.benchmarks.ledger.tables import table_problems
 from sparsebayes.cli.main import app
 from sparsebayes.design import DenseDesign
+from sparsebayes.estimators.left_out import left_out_density
 from sparsebayes.inference import ParameterStatus, Status
 from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.fit.settings import Warm
@@ -203,6 +204,38 @@ def test_a_class_of_widths_is_no_worse_than_the_width_given():
     X, y = ridge(80)
     plain, model = RVC().fit(X, y > 0.5), RVC(gamma="ard").fit(X, y > 0.5)
     assert model.log_marginal_likelihood_ >= plain.log_marginal_likelihood_ - 1e-6
+
+
+def test_classes_of_rows_left_out_have_the_last_word_on_widths(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4))
+    y = X[:, 0] + rng.standard_normal(60) > 0
+    kernels = {"kernel": RVC(gamma="ard").fit(X, y).kernel_}, {"gamma": 1.0 / (4.0 * X.var())}
+    ours, given = (left_out_density(RVC(**kernel), X, y.astype(np.intp), np.ones(60)) for kernel in kernels)
+    assert ours >= given - 1e-9
+    # Where the judge is for the widths given, the fit is theirs and says so.
+    monkeypatch.setattr(
+        "sparsebayes.estimators.classifiers.left_out_density",
+        lambda model, *rows: float(np.ndim(model.kernel.width) == 0),
+    )
+    plain, model = RVC().fit(X, y), RVC(gamma="ard").fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
+    assert set(model.kernel_status_.values()) == {ParameterStatus.JUDGED}
+    assert model.kernel_gain_ == {"evidence": 0.0}
+    np.testing.assert_allclose(model.kernel_.width, np.full(4, 2.0 * X.std()))
+    assert model.history_[-1].start > 0
+
+
+def test_how_probable_classes_of_rows_left_out_are():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((50, 2))
+    labels = (X[:, 0] > 0).astype(np.intp)
+    order, weights = rng.permutation(50), rng.integers(1, 4, 50).astype(float)
+    density = left_out_density(RVC(), X, labels, weights)
+    assert np.log(0.5) < density < 0.0
+    assert left_out_density(RVC(), X[order], labels[order], weights[order]) == pytest.approx(density, abs=1e-6)
+    labels[0] = 2  # a class of one row is never expected where that row is left out
+    assert left_out_density(RVC(), X, labels, np.ones(50)) < -10.0
 
 
 def test_several_widths_at_once(tmp_path):

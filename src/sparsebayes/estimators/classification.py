@@ -40,7 +40,8 @@ EVIDENCES = ("auto", "indicators", "laplace")
 class ClassificationFit:
     """What was learned: one posterior for coupled classes, or one for each class against the rest.
 
-    ``alpha`` has a row for each output, over the kept functions, the intercept last.
+    ``alpha`` has a row for each output, over the kept functions, the intercept last.  Where parameters of the kernel
+    were learned, ``given`` is the kernel with those that were given.
     """
 
     kept: Kept
@@ -54,6 +55,7 @@ class ClassificationFit:
     kernel: Basis | None = None
     parameters: dict[str, ParameterStatus] | None = None
     gain: dict[str, float] | None = None
+    given: Basis | None = None
 
 
 def regressable(task: Task) -> bool:
@@ -137,7 +139,8 @@ def fit_classification(
         learned = solve_laplace(task, dictionary, make)
     found = learned.dictionary
     fit = collect(task, found, learned.results, rule(found.eligible))
-    return replace(fit, kernel=learned.kernel, parameters=learned.parameters, gain=learned.gain)
+    kernel = {"kernel": learned.kernel, "given": learned.given}
+    return replace(fit, **kernel, parameters=learned.parameters, gain=learned.gain)
 
 
 def _check_checkpoint(task: Task, shared: bool, by: str) -> None:

@@ -154,9 +154,13 @@ class Inputs(Described, Explained, Portable, ABC):
             self._learned_gamma,
             vars(self).get("_thread"),
         )
-        dictionary = Dictionary.build(
-            X,
-            self._make_basis(X, given),
+        return task, self._build(task, self._make_basis(X, given), rows), y, rows
+
+    def _build(self, task: Task, basis: Basis | None, rows: Index) -> Dictionary:
+        """The dictionary of a basis on the rows of a task, given their numbers among all rows."""
+        return Dictionary.build(
+            task.X,
+            basis,
             fit_intercept=self.fit_intercept,
             random_state=self.random_state,
             candidates=self._candidates(rows),
@@ -164,10 +168,9 @@ class Inputs(Described, Explained, Portable, ABC):
             compress=check_compression(self.compression),
             rank=self._largest_rank(task),
             single=choose("storage", self.storage, STORAGES) == "float32",
-            weights=weights,
+            weights=task.weights,
             thin=self._by_regression(task),
         )
-        return task, dictionary, y, rows
 
     def _checked_solver(self) -> Solver:
         """The solver, its settings checked."""

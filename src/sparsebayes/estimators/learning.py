@@ -87,13 +87,17 @@ class Family:
 
 @dataclass(frozen=True)
 class Learned:
-    """The dictionary at the parameters found, the results there, and what is known about each parameter."""
+    """The dictionary at the parameters found, the results there, and what is known about each parameter.
+
+    ``given`` is the kernel, with all parameters that might have been learned, as it was given.
+    """
 
     dictionary: Dictionary
     results: list[Result]
     kernel: Basis | None = None
     parameters: dict[str, ParameterStatus] | None = None
     gain: dict[str, float] | None = None
+    given: Basis | None = None
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ def learn_kernel(
     kernel = family.basis(trial.log_theta, trial.factors)
     final = replace(family.rebuilt(trial.log_theta, trial.factors), basis=kernel)
     gain = None if found.gain is None else {k: v for k, v in asdict(found.gain).items() if v is not None}
-    return Learned(final, results, kernel, parameters, gain)
+    return Learned(final, results, kernel, parameters, gain, family.basis(given, (1.0,)))
 
 
 def _learner(
