@@ -383,3 +383,15 @@ class TestHowSureTheWeightsAre:
         hardly_missed = report.evidence_lost < 2.0
         assert hardly_missed.any()
         assert np.all(np.abs(report.weight[hardly_missed]) < 3.0 * report.std[hardly_missed])
+
+
+@pytest.mark.parametrize("weight", [1e4, 1e6, 1e12])
+def test_rows_of_great_weight_end_in_a_model(weight):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 2))
+        height = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=60)
+        labels = np.digitize(height, [-0.7, 0.7])
+        model = RVC().fit(X, labels, np.full(60, weight))
+        assert model.score(X, labels) == 1.0
+        assert np.all(np.isfinite(model.predict_proba(X)))

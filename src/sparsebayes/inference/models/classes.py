@@ -212,7 +212,11 @@ class ClassModel:
         found, reached = (None, False) if slope.size <= _FEW_WEIGHTS else self._conjugate_step(p, slope)
         if found is not None and (reached or slope.size > _MANY_WEIGHTS):
             return found
-        return solve_cholesky(cholesky(self._hessian(p)), slope.T.ravel()).reshape(slope.shape[::-1]).T
+        try:
+            factor = cholesky(self._hessian(p))
+        except np.linalg.LinAlgError:  # rows of great weight, whose curvature is a difference of large numbers
+            return self._conjugate_step(p, slope)[0]
+        return solve_cholesky(factor, slope.T.ravel()).reshape(slope.shape[::-1]).T
 
     def _hessian(self, p: Array) -> Array:
         """Negative Hessian of the log posterior of all weights, class by class, (KP, KP)."""

@@ -15,6 +15,7 @@ _INVERT_TRIANGLE, _CHOLESKY, _PIVOTED_CHOLESKY, _SOLVE, _REFLECT, _ROTATE = get_
 # Columns that LAPACK reflects at once.
 BLOCK = 32
 
+_INDEFINITE = "the posterior precision is not positive definite"
 # Rows of a block of a tall matrix, which then fits in the cache.
 _BLOCK_ROWS = 8192
 
@@ -76,13 +77,16 @@ def cholesky(matrix: Array) -> Array:
     factor = try_cholesky(matrix)
     if factor is not None:
         return factor
-    scale = np.sqrt(np.diagonal(matrix))
+    squares = np.diagonal(matrix)
+    if not np.all(squares > 0.0):
+        raise np.linalg.LinAlgError(_INDEFINITE)
+    scale = np.sqrt(squares)
     unit = matrix / scale / scale[:, None]
     for jitter in (1e-14, 1e-12, 1e-10, 1e-8):
         factor = try_cholesky(unit + jitter * np.eye(len(unit)))
         if factor is not None:
             return factor * scale
-    raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+    raise np.linalg.LinAlgError(_INDEFINITE)
 
 
 def semidefinite_root(matrix: Array) -> tuple[Array, NDArray[np.intp]]:
