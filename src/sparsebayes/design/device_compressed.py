@@ -247,7 +247,7 @@ class _Factors:
         for block in self.blocks:
             done = xp.take(block, pool, axis=0)
             schur = schur - done @ done.T
-        picked, triangle = choose_pivots(place.get(schur), self.largest, self.tolerance)
+        picked, triangle = choose_pivots(place.get(schur), self.largest)
         if len(picked) == 0 or len(self.chosen) + len(picked) > self.max_rank:
             return False
         self._append(
