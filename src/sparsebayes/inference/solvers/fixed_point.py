@@ -14,6 +14,7 @@ still help.  The certificate is then that of every other solver.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -55,11 +56,27 @@ class SweepState(SequentialState):
 class FixedPoint(Solver[SweepState]):
     """A solver that re-estimates all hyperparameters together, beginning with the whole dictionary."""
 
-    a: float
-    b: float
-    c: float
-    d: float
     over_relaxed: bool = False
+
+    def __init__(
+        self,
+        a: float = 0.0,
+        b: float = 0.0,
+        c: float = 0.0,
+        d: float = 0.0,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        random_state: int | None = None,
+        callback: Callable[..., bool | None] | None = None,
+    ) -> None:
+        self.a = a
+        self.b = b
+        self.c = c
+        self.d = d
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callback = callback
 
     @property
     def hyperpriors(self) -> Hyperpriors:
@@ -79,9 +96,9 @@ class FixedPoint(Solver[SweepState]):
     def noise_precision(self, active: Noisy) -> float:
         """New inverse noise variance."""
 
-    @abstractmethod
     def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
         r"""Which functions are to leave (a mask), given :math:`\theta_m` of those in the model."""
+        return theta <= 0.0
 
     # -- the solver contract -------------------------------------------------------------------------------
 
