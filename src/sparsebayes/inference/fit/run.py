@@ -448,7 +448,7 @@ class _Run:
             state.widest = state.active.approximate and state.active.problem.parent is not None
             return state.widest
         state.widen(wider_set)
-        if state.learn_noise and doubts is not None and doubts(state.active.noisy()):
+        if state.learn_noise and doubts is not None and doubts(state.active):
             raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
         return True
 

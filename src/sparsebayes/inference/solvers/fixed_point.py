@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.interface import Active, Noisy
-from sparsebayes.inference.objective.noise import with_best_noise
-from sparsebayes.inference.objective.scores import Hyperpriors, score
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.objective import Hyperpriors, score, with_best_noise
 from sparsebayes.inference.solvers.sequential import Sequential, SequentialState
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver
 
@@ -93,7 +92,7 @@ class FixedPoint(Solver[SweepState]):
         """New precisions of the functions in the model."""
 
     @abstractmethod
-    def noise_precision(self, active: Noisy) -> float:
+    def noise_precision(self, active: Active) -> float:
         """New inverse noise variance."""
 
     def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
@@ -176,7 +175,7 @@ class FixedPoint(Solver[SweepState]):
         step = np.log(self.precisions(active) / active.alpha)
         noise_step = 0.0
         if state.learn_noise:
-            noise_step = float(np.log(self.noise_precision(active.noisy()))) - log_beta
+            noise_step = float(np.log(self.noise_precision(active))) - log_beta
         for length in (state.stride, *(0.5**halving for halving in range(state.stride == 1.0, _HALVINGS))):
             alpha = active.alpha * np.exp(np.clip(length * step, -_REACH, _REACH))
             beta = float(np.exp(log_beta + np.clip(length * noise_step, -_REACH, _REACH)))
@@ -249,7 +248,7 @@ class FixedPoint(Solver[SweepState]):
         if not state.learn_noise:
             return None
         active, priors = state.active, self.hyperpriors
-        trial = with_best_noise(active.noisy(), priors.c, priors.noise_rate(active))
+        trial = with_best_noise(active, priors.c, priors.noise_rate(active))
         return _done(state, trial, Info("noise")) if self._gain(state, trial) > tol else None
 
     def _gain(self, state: SweepState, trial: Active) -> float:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.interface import Active, Noisy
+from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.solvers.fixed_point import FixedPoint
 from sparsebayes.inference.solvers.solver import is_number
 
@@ -79,7 +79,7 @@ class MacKay(FixedPoint):
         gamma = np.maximum(active.well_determined, _EPS)
         return (targets * gamma + 2.0 * self.a) / np.maximum(targets * active.squared_mean() + 2.0 * rate, _VANISHING)
 
-    def noise_precision(self, active: Noisy) -> float:
+    def noise_precision(self, active: Active) -> float:
         r""":math:`(N-\sum_m\gamma_m)/\|\mathbf t-\mathbf y\|^2`, with the prior (eq. 13)."""
         problem = active.problem
         free = max(problem.n_effective - float(np.sum(active.well_determined)), _EPS * problem.n_effective)
@@ -121,7 +121,7 @@ class EM(FixedPoint):
         second = active.squared_mean() + active.variance
         return (targets + 2.0 * self.a) / np.maximum(targets * second + 2.0 * rate, _VANISHING)
 
-    def noise_precision(self, active: Noisy) -> float:
+    def noise_precision(self, active: Active) -> float:
         r""":math:`N/\langle\|\mathbf t-\boldsymbol\Phi\mathbf w\|^2\rangle`, with the prior."""
         problem = active.problem
         spread = problem.n_targets * float(np.sum(active.well_determined)) / active.beta  # tr(ΦΣΦᵀ) = Σγ/β

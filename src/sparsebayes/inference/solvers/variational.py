@@ -33,7 +33,7 @@ from scipy.special import gammaln
 
 from sparsebayes.inference.models.bound import BoundActive
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.interface import Active, Noisy
+from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.solvers.fixed_point import FixedPoint
 from sparsebayes.inference.solvers.solver import Kind
 
@@ -90,7 +90,7 @@ class Variational(FixedPoint):
         rate = self.hyperpriors.rates(active)[active.indices] + half * (active.squared_mean() + active.variance)
         return (self.a + half) / np.maximum(rate, _VANISHING)
 
-    def noise_precision(self, active: Noisy) -> float:
+    def noise_precision(self, active: Active) -> float:
         r""":math:`\langle\beta\rangle`, shape over rate of :math:`q(\beta)`."""
         problem = active.problem
         spread = problem.n_targets * float(np.sum(active.well_determined)) / active.beta  # tr(ΦΣΦᵀ) = Σγ/β
