@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array
 
 from sparsebayes.design import Design, as_design
-from sparsebayes.estimators.validation import check_noise, check_weights
+from sparsebayes.estimators.checks import check_noise, check_weights
 from sparsebayes.frames import data_frame
 from sparsebayes.inference.solvers.single_effects import (
     Correlations,
