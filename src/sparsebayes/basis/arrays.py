@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Basis, Floats, Functions, Index, Joined, Sum, positions
-from .checks import check_count
+from .base import Basis, Floats, Functions, Index, Joined, Sum, check_count, positions
 from .distances import DIRECT_FEATURES
 from .kernels import (
     RBF,
@@ -123,6 +122,11 @@ class Place:
         step = max(1, CHUNK_BYTES // (8 * max(1, width)))
         for start in range(0, rows, step):
             yield slice(start, min(start + step, rows))
+
+
+def to_host(values: Any) -> Any:
+    """An array of a device as a NumPy array; anything else as it is."""
+    return Place.of(values).get(values) if is_elsewhere(values) else values
 
 
 def _squared(xp: Any, X: Any, centres: Any) -> Any:

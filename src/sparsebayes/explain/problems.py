@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design
 from sparsebayes.estimators import MODELS
+from sparsebayes.estimators.checks import check_class_weights, check_weights
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.dictionary import evaluate_kept
-from sparsebayes.estimators.validation import check_class_weights, check_weights
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -4,7 +4,7 @@ And what a solver asks of its likelihood and of the place where the rows are.  S
 products of the functions with one another and with the targets, can be formed anywhere, a block of rows at a time;
 everything else that a fit may want of its rows has a name here (``Need``).  A solver declares what it needs
 (``Solver.needs``, ``Solver.takes``), an estimator adds what its settings need, each storage says what it cannot give
-(``estimators/storages.py``), and that is checked before a fit.
+(``estimators/checks.py``), and that is checked before a fit.
 """
 
 from __future__ import annotations
