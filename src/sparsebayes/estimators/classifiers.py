@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -129,8 +128,7 @@ class _Classifier(ClassifierMixin, Inputs):
             model.set_params(**one, checkpoint=None, class_weight=None, verbose=0)
             return left_out_density(model, task.X, labels, task.weights)
 
-        silent = copy.copy(task.solver)
-        silent.callback = None
+        silent = task.solver.silent()
         with asked_to_stop() as stop:
             pays = density(learned.kernel) >= density(dictionary.basis)
             plain = replace(task, gamma=None, n_restarts=0, checkpoint=None)
