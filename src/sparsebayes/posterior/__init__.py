@@ -3,7 +3,7 @@
 from .augmented import TrainingRows, added_variance
 from .calibration import Calibration
 from .classes import ClassPosterior
-from .conformal import conformal_quantile, cross_interval, held_out_scores, left_out_scores
+from .conformal import conformal_quantile, cross_interval
 from .counts import PoissonPosterior
 from .gaussian import GaussianPosterior
 from .summary import Term, summarise
@@ -20,7 +20,5 @@ __all__ = [
     "added_variance",
     "conformal_quantile",
     "cross_interval",
-    "held_out_scores",
-    "left_out_scores",
     "summarise",
 ]

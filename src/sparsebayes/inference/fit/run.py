@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes.inference.fit.certificate import Certificate, certify, really_refused
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.settings import Checkpoint, Settings
 from sparsebayes.inference.models.active import ActiveSet
@@ -30,7 +29,7 @@ from sparsebayes.inference.search.starts import (
 )
 from sparsebayes.inference.search.working import Problem, empty_model, widened, working_problem
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
-from sparsebayes.inference.status import Record, Status
+from sparsebayes.inference.status import Certificate, Record, Status, certify, really_refused
 from sparsebayes.threads import one_thread
 
 _CERTIFICATION_ROUNDS = 3
