@@ -352,6 +352,12 @@ def _check_targets(estimator: Any, solver: Solver, n_targets: int) -> None:
             "candidates, split_merge: each target would generate its own functions; use shared_support=True, or one "
             "target"
         )
+    if estimator.shared_support and not solver.takes_shared:
+        others = " or ".join(repr(name) for name, other in SOLVERS.items() if other.takes_shared)
+        raise ValueError(
+            f"solver={name_of(solver)!r} takes targets one by one: shared_support=True needs one set of functions for "
+            f"all; use shared_support=False, or solver={others}"
+        )
     if estimator.shared_support and estimator.likelihood != "gaussian":
         raise ValueError(
             f"shared_support=True is for likelihood='gaussian': likelihood={estimator.likelihood!r} weighs the rows of "

@@ -133,6 +133,7 @@ _LEARNED = (
     "_fold",
     "_calibration",
     "_fitted_to",
+    "_effects",
     "_inclusion",
 )
 

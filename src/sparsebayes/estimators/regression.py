@@ -20,6 +20,7 @@ from sparsebayes.inference.fit.settings import Warm
 from sparsebayes.inference.fit.varying import LogVariance, run_varying
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective.support import Support, SupportRule
+from sparsebayes.inference.solvers.single_effects import Found
 from sparsebayes.kernel_learning.process import spread_rows
 from sparsebayes.likelihood import ROBUST, OutlierMixture, RobustNoise, StudentT
 from sparsebayes.posterior import GaussianPosterior, PoissonPosterior, VaryingNoise
@@ -156,7 +157,7 @@ class TargetFit:
     """What was learned of one target, in its own units, in the order of the kept functions.
 
     ``noise`` is the noise model of a robust likelihood, None otherwise.  ``precisions`` are those of the rows, relative
-    to the posterior's ``noise_variance``, where they differ.
+    to the posterior's ``noise_variance``, where they differ.  ``effects`` are single effects, where they were searched.
     """
 
     alpha: Array
@@ -164,6 +165,7 @@ class TargetFit:
     support: Support
     noise: RobustNoise | None = None
     precisions: Array | None = None
+    effects: Found | None = None
 
 
 @dataclass(frozen=True)
@@ -485,7 +487,8 @@ def _target_fits(solved: Solved, kept: Kept) -> list[TargetFit]:
             mean = posterior.noise_variance * float(np.average(1.0 / variance.precisions, weights=variance.counts))
             precisions = variance.precisions * mean / posterior.noise_variance
             posterior = replace(posterior, noise_variance=mean, varying=varying)
-        fits.append(TargetFit(active.alpha[order] / unit**2, posterior, support, noise, precisions))
+        effects = None if solved.result.effects is None else solved.result.effects.scaled(float(unit))
+        fits.append(TargetFit(active.alpha[order] / unit**2, posterior, support, noise, precisions, effects))
     return fits
 
 

@@ -108,6 +108,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._posteriors = [target.posterior for target in fit.targets]
         self._single = single
         self._supports, self._rule = [target.support for target in fit.targets], fit.rule
+        self._effects = [target.effects for target in fit.targets]
         self.log_marginal_likelihood_ = fit.log_evidence
         covariances = [p.covariance for p in self._posteriors]
         if self.likelihood != "poisson":

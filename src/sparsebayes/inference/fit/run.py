@@ -55,7 +55,7 @@ class Result:
     """The winning start, its posterior recomputed on the data, and the proof of its convergence.
 
     ``active`` is an ``Active``, or the ``SharedFunctions`` of several classes.  ``by_regression`` says whether a
-    regression on the indicators of two classes chose its functions.
+    regression on the indicators of two classes chose its functions; ``effects`` are those of single effects.
     """
 
     active: Any
@@ -64,6 +64,7 @@ class Result:
     history: list[Record]
     n_iter: int
     by_regression: bool = False
+    effects: Any = None
 
     def after(self, before: Result) -> Result:
         """This result as one more start of a fit that has made others already: their records come first."""
@@ -154,7 +155,8 @@ class _Run:
         certificate = self._certify(status)
         state = self.best.state
         status = _judge(state, status, certificate, self.solver.status_if_uncertified)
-        return Result(state.active, status, certificate, self.history, self.best.n_iter)
+        effects = self.solver.effects(state)
+        return Result(state.active, status, certificate, self.history, self.best.n_iter, effects=effects)
 
     def _begin(self, problem: Problem, rng: np.random.Generator) -> Status:
         """The first start, from nothing or from where an earlier search was; whether there is anything to do."""
@@ -182,6 +184,8 @@ class _Run:
         try:
             if self.settings.warm is None and self.solver.in_batches and self.best.state.active.exact:
                 self._follow()
+                if self.solver.own_objective:  # which may be less than the evidence that the batches reached
+                    self.best = replace(self.best, number=self._next_number())
             self._make_moves(self.best)
             self._keep()
             self._restarts()
@@ -250,7 +254,7 @@ class _Run:
         """Make single moves from random models; where noise is learned, from the noise of the best one."""
         if self.settings.restart_rng is None or self.settings.warm is not None:
             return
-        first = 1 + max((record.start for record in self.history), default=0)
+        first = self._next_number()
         for number in range(first, first + self.settings.restarts):
             state = self.best.state
             model = random_model(state.active, self.settings.restart_rng)
@@ -258,6 +262,10 @@ class _Run:
             self._make_moves(trial)
             if trial.state.objective > state.objective:
                 self.best = trial
+
+    def _next_number(self) -> int:
+        """The number of a start after all that have left a record."""
+        return 1 + max((record.start for record in self.history), default=0)
 
     def _acquit(self, model: GaussianModel) -> float:
         """Share of the rows that the first start uses up; the search ends there where that is in doubt."""
@@ -314,9 +322,7 @@ class _Run:
     def _certify(self, status: Status) -> Certificate:
         """Certify on the data; where rounding had hidden a move, make it and certify again."""
         certificate = self._recompute(searched=status is Status.CONVERGED)
-        if (
-            self.solver.status_if_uncertified is not Status.STALLED
-        ):  # the search was for something else than the evidence
+        if self.solver.own_objective:
             return certificate
         for _ in range(_CERTIFICATION_ROUNDS):
             if certificate.converged or status is not Status.CONVERGED:
