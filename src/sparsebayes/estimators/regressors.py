@@ -35,7 +35,7 @@ from sparsebayes.estimators.uncertainty import ErrorBars, LeftOutRows, localised
 from sparsebayes.inference import Solver
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.likelihood import OutlierMixture, StudentT
-from sparsebayes.posterior import Term, TrainingRows, summarise
+from sparsebayes.posterior import Term, TrainingRows, left_out_scores, summarise
 from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -136,7 +136,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             return
         relative = [_relative_precisions(target, len(y)) for target in fit.targets]
         values = fit.dictionary.design.columns(fit.kept.columns)
-        scores = [p.left_out_scores(values, t, w) for p, t, w in zip(self._gaussian(), y.T, relative, strict=True)]
+        scores = [left_out_scores(p, values, t, w) for p, t, w in zip(self._gaussian(), y.T, relative, strict=True)]
         self._scores, self._score_counts = np.column_stack(scores), task.weights
         self._kernel = localised_kernel(fit.dictionary.basis)
         if self._kernel is not None:

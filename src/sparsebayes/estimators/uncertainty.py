@@ -36,6 +36,7 @@ from sparsebayes.posterior import (
     added_variance,
     conformal_quantile,
     cross_interval,
+    held_out_scores,
 )
 from sparsebayes.threads import one_thread
 from sparsebayes.typing import Array, Index
@@ -502,7 +503,7 @@ class ErrorBars(Inputs):
     def _held_out(self, values: Array, targets: Array) -> Array:
         """Scores of rows that had no part in the fit."""
         each = zip(self._gaussian(), targets.T, strict=True)
-        return np.column_stack([p.held_out_scores(values, t) for p, t in each])
+        return np.column_stack([held_out_scores(p, values, t) for p, t in each])
 
     def _conformal(self, X: Any, values: Array, coverage: float) -> list[tuple[Array, Array]]:
         """Ends of conformal intervals of every target."""

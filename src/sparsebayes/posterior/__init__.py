@@ -5,7 +5,7 @@ from .calibration import Calibration
 from .classes import ClassPosterior
 from .conformal import conformal_quantile, cross_interval
 from .counts import PoissonPosterior
-from .gaussian import GaussianPosterior
+from .gaussian import GaussianPosterior, held_out_scores, left_out_scores
 from .summary import Term, summarise
 from .varying import VaryingNoise
 
@@ -20,5 +20,7 @@ __all__ = [
     "added_variance",
     "conformal_quantile",
     "cross_interval",
+    "held_out_scores",
+    "left_out_scores",
     "summarise",
 ]
