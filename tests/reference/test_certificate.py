@@ -8,7 +8,7 @@ from sparsebayes import RVR, datasets
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.noise import NoiseProfile
+from sparsebayes.inference.objective import NoiseProfile
 from sparsebayes.inference.status import certify
 
 TOL = 1e-3

@@ -36,6 +36,8 @@ PRECISIONS = ("float64", "float32")
 # S² is a fourth power of the inputs, the noise variance a square of the targets: beyond these powers of ten they
 # overflow, or underflow.
 _DECADES = {"X": 60, "y": 150, "sample_weight": 60}
+# A weight is so many copies of a row: of this many rows double precision hardly tells one more, let alone a nat.
+_MOST_ROWS = 1e15
 
 
 def choose(name: str, value: Any, known: tuple[str, ...]) -> str:
@@ -108,6 +110,11 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Array:
     if not np.any(weights > 0):
         raise ValueError("sample_weight is zero on every row: at least one row must have a positive weight")
     check_magnitude("sample_weight", weights)
+    if np.sum(weights) > _MOST_ROWS:
+        raise ValueError(
+            f"sample_weight adds up to {np.sum(weights):.3g}: a weight of k counts as k copies of the row, and of more "
+            f"than {_MOST_ROWS:.0e} rows double precision cannot tell one more; divide sample_weight by its mean"
+        )
     return weights
 
 

@@ -13,7 +13,7 @@ from sparsebayes.inference.fit.settings import Checkpoint, Settings
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.objective.scores import Hyperpriors
+from sparsebayes.inference.objective import Hyperpriors
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.starts import (
     COARSE,
@@ -406,7 +406,7 @@ class _Run:
             state.widest = state.active.approximate and state.active.problem.parent is not None
             return state.widest
         state.widen(wider_set)
-        if state.learn_noise and doubts is not None and doubts(state.active.noisy()):
+        if state.learn_noise and doubts is not None and doubts(state.active):
             raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
         return True
 

@@ -51,7 +51,8 @@ from sparsebayes.inference.models.linalg import cholesky, inverse_upper
 
 _STEPS = 200
 # A step that promises less than this (nats, relative to what is maximised) is below what that resolves: it is made in
-# full, and after two of them, convergence being quadratic, nothing is left.
+# full, and after two of them, convergence being quadratic, nothing is left.  One that is seen to lead down is none of
+# Newton's but rounding, where functions are nearly dependent: it is not made.
 _CLOSE = 1e-10
 _LAST = 2
 # How far conjugate gradients reduce the residual on the way and at the end, and directions at most.
@@ -183,9 +184,11 @@ def nearest_to_rates(
     here, last = _Gaussian.at(_Rows(columns, counts, weights, offset, alpha), mode, root), 0
     for _ in range(_STEPS):
         here, step, promise = here.newton(_FINE if last else _ROUGH)
-        last += promise <= _CLOSE * max(1.0, abs(here.height))
+        resolved = _CLOSE * max(1.0, abs(here.height))
+        last += promise <= resolved
         there = here.step(step, 1.0) if last else _line_search(here, step, promise)
-        if there is None:
+        if there is None or there.height < here.height - resolved:
+            last = 0
             break
         here = there
         if last == _LAST:
