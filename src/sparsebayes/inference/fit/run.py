@@ -358,7 +358,7 @@ class _Run:
     def _make_moves(self, start: _Start) -> None:
         """Step until no move gains ``tol``, which is the stopping rule (T&F step 11)."""
         state = start.state
-        rounds = self.solver.rounds if self.settings.grow is not None else 0
+        grow, rounds = self.settings.grow, self.solver.rounds
         while True:
             if self.stop():
                 raise _Stopped(Status.INTERRUPTED, start.number)
@@ -369,9 +369,9 @@ class _Run:
                 if self._widen(start):
                     continue
                 info = self.solver.escape(state, self.settings.tol) if self.settings.warm is None else None
-            if info is None and rounds > 0:
+            if info is None and grow is not None and rounds > 0:
                 rounds -= 1
-                self._grow(state)
+                state.active = state.active.extended(grow(state.active.indices, state.rng))
                 continue
             if info is None:
                 return
@@ -409,11 +409,6 @@ class _Run:
         if state.learn_noise and doubts is not None and doubts(state.active):
             raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
         return True
-
-    def _grow(self, state: State) -> None:
-        """Add generated functions to the dictionary."""
-        if self.settings.grow is not None:
-            state.active = state.active.extended(self.settings.grow(state.active.indices, state.rng))
 
     def _record(self, start: _Start, info: Info) -> None:
         state = start.state
