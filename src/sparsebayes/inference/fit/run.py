@@ -42,6 +42,9 @@ _WORTHWHILE = 1.0
 # diamonds and 60,000 of kegg, in processor seconds, halved where both of two cores compute.  Where there is no such
 # pass, all but the certificate is places.
 _STAGES = (0.07, 0.42, 0.54, 0.67, 0.89)
+# Functions up to which a search that has an objective of its own, and was begun from those that the evidence chooses,
+# begins from nothing as well.
+_FEW = 25
 # Number of the start whose moves are on a part of the rows.
 _SAMPLE = -1
 # Share of the rows that functions may use up before a lower noise is looked at twice, and how much more of it than a
@@ -182,11 +185,14 @@ class _Run:
 
     def _search(self) -> Status:
         try:
-            if self.settings.warm is None and self.solver.in_batches and self.best.state.active.exact:
+            in_batches = self.settings.warm is None and self.solver.in_batches and self.best.state.active.exact
+            if in_batches:
                 self._follow()
                 if self.solver.own_objective:  # which may be less than the evidence that the batches reached
                     self.best = replace(self.best, number=self._next_number())
             self._make_moves(self.best)
+            if in_batches and self.solver.own_objective and self.best.state.active.size <= _FEW:
+                self._begin_again(empty_model(self.best.state.active.problem, self.best.state.active.beta))
             self._keep()
             self._restarts()
         except _Stopped as stop:
@@ -251,17 +257,20 @@ class _Run:
         return found
 
     def _restarts(self) -> None:
-        """Make single moves from random models; where noise is learned, from the noise of the best one."""
-        if self.settings.restart_rng is None or self.settings.warm is not None:
+        """Begin from random models; where noise is learned, at the noise of the best one."""
+        rng = self.settings.restart_rng
+        if rng is None or self.settings.warm is not None:
             return
-        first = self._next_number()
-        for number in range(first, first + self.settings.restarts):
-            state = self.best.state
-            model = random_model(state.active, self.settings.restart_rng)
-            trial = _Start(number, self.solver.init(model, state.learn_noise, state.rng), model.size)
-            self._make_moves(trial)
-            if trial.state.objective > state.objective:
-                self.best = trial
+        for _ in range(self.settings.restarts):
+            self._begin_again(random_model(self.best.state.active, rng))
+
+    def _begin_again(self, model: Active) -> None:
+        """Make single moves from a model; where they end higher, that is the best."""
+        state = self.best.state
+        trial = _Start(self._next_number(), self.solver.init(model, state.learn_noise, state.rng), model.size)
+        self._make_moves(trial)
+        if trial.state.objective > state.objective:
+            self.best = trial
 
     def _next_number(self) -> int:
         """The number of a start after all that have left a record."""
