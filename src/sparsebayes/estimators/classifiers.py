@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sparsebayes.basis import Basis
-from sparsebayes.basis.arrays import is_elsewhere, to_host
+from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators import cluster_fits
 from sparsebayes.estimators.checks import (
     DASK,
@@ -34,11 +34,10 @@ from sparsebayes.estimators.classification import (
 )
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
-from sparsebayes.estimators.explained import FittedTo
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.learning import fit_by_race
 from sparsebayes.estimators.left_out import LeftOut, density_of_classes
-from sparsebayes.estimators.task import Task
+from sparsebayes.estimators.task import FittedTo, Task
 from sparsebayes.inference import Solver, Status
 from sparsebayes.inference.fit.indicators import ROWS_EACH
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
@@ -84,7 +83,7 @@ class _Classifier(ClassifierMixin, Inputs):
         if not is_elsewhere(X):
             check_classification_targets(y)
         y = np.asarray(column_or_1d(y, warn=True))
-        weights = check_weights(to_host(sample_weight), X.shape[0])
+        weights = check_weights(sample_weight, X.shape[0])
         by_class = check_class_weights(self.class_weight, y, weights)
         self.classes_, labels = _encode(y, weights * by_class)
         check_classes(self, solver, len(self.classes_))

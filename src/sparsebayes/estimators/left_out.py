@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,10 +47,8 @@ class LeftOut:
     @classmethod
     def by(cls, model: Any, task: Task, y: NDArray[Any], density: Density, **settings: Any) -> LeftOut:
         """By fits like that of a task, of which nobody is told."""
-        solver = copy.copy(task.solver)
-        solver.callback = None
         alike: Any = clone(model)
-        alike.set_params(gamma="scale", solver=solver, n_restarts=0, verbose=0, **settings)
+        alike.set_params(gamma="scale", solver=task.solver.silent(), n_restarts=0, verbose=0, **settings)
         return cls(alike, task.X, y, task.weights, density)
 
     @cached_property

@@ -29,13 +29,12 @@ from sparsebayes.estimators.checks import (
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
-from sparsebayes.estimators.explained import FittedTo
 from sparsebayes.estimators.inputs import KernelInputs
 from sparsebayes.estimators.learning import fit_by_race
 from sparsebayes.estimators.left_out import LeftOut
 from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets, fit_regression, mean_square
 from sparsebayes.estimators.streaming import ChunkedRegression
-from sparsebayes.estimators.task import Task
+from sparsebayes.estimators.task import FittedTo, Task
 from sparsebayes.estimators.uncertainty import ErrorBars, LeftOutRows, localised_kernel
 from sparsebayes.inference import Solver, Status
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
