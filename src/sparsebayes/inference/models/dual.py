@@ -33,7 +33,7 @@ from sparsebayes.inference.models.evidence import (
     leave_one_out,
     log_evidence,
 )
-from sparsebayes.inference.models.interface import Active, Noisy
+from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, log_det
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
@@ -136,8 +136,11 @@ class Dual(Active):
         return s, np.mean(q**2, axis=1)
 
 
-class DualActive(Dual, Noisy):  # pyright: ignore[reportIncompatibleVariableOverride]
+class DualActive(Dual):
     """Gaussian posterior of any number of functions."""
+
+    exact = True
+    rest = 0.0  # nothing of the targets is outside the basis of all rows
 
     problem: GaussianProblem
 
@@ -151,18 +154,9 @@ class DualActive(Dual, Noisy):  # pyright: ignore[reportIncompatibleVariableOver
         white = root * solve_triangular(self._factor, target, trans=1, check_finite=False)
         self._Q = self._half.T @ white
         self.mean = self._Q / self.alpha[:, None]
-        self._residual = solve_triangular(self._factor, white, check_finite=False) / root  # t − y = G⁻¹t
+        left = solve_triangular(self._factor, white, check_finite=False) / root  # t − y = G⁻¹t
+        self.residual_sumsq = float(np.sum(left**2))
         self.R, self.z = self._columns, target  # the basis of the rows is the unit one
-
-    @property
-    def residual_sumsq(self) -> float:
-        """Weighted sum of squares over all targets."""
-        return float(np.sum(self._residual**2))
-
-    @property
-    def rest(self) -> float:
-        """Nothing of the targets is outside the basis of all rows."""
-        return 0.0
 
     def evidence(self) -> float:
         """Log evidence."""
