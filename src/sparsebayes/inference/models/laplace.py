@@ -106,10 +106,11 @@ class LaplaceActive(Active):
 
     def linearised(self) -> tuple[Array, Array, Array, Array]:
         """At the mode (T&F eqs 24-25)."""
-        found = self.problem.active(self.indices).slopes(self.mean)
-        cross = found.inner @ self.covariance
-        s = found.norms - np.einsum("ma,ma->m", cross, found.inner)
-        return s, found.quality[:, None], cross, found.norms
+        directions = self._columns.directions(self._mode.point, self._change, self._root, self._bend)
+        found = (directions.place.fetch(list(each)) for each in directions.moments(self.problem.design))
+        products, norms = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        inner = products[:, 2:]
+        return norms - np.einsum("ma,ma->m", inner, inner), products[:, :1], inner @ self._root.T, norms
 
     def beside(self, numbers: NDArray[np.intp], others: NDArray[np.intp]) -> tuple[Array, Array]:
         """At the mode, the others without weight."""
@@ -235,7 +236,9 @@ class LaplaceActive(Active):
         if np.isfinite(alpha):
             return self._reestimated(j, alpha)
         spared, start = -self.problem.inclusion_cost, self._without(np.arange(self.size) != j)
-        return self._tried(self._columns.drop(j), np.delete(self.alpha, j), start, spared)
+        return self._tried(
+            self._columns.keep(np.delete(np.arange(self.size), j)), np.delete(self.alpha, j), start, spared
+        )
 
     def joined(self, functions: list[int], alpha: Array, at_least: float) -> LaplaceActive | None:
         """With several functions more, if that gains ``at_least``."""
@@ -350,7 +353,7 @@ class LaplaceActive(Active):
         idle = {self.indices[j] for j in np.flatnonzero(~stays)}
         if idle <= needed:
             return False
-        columns = self._columns.keep(np.flatnonzero(stays).tolist())
+        columns = self._columns.keep(np.flatnonzero(stays))
         spared = len(idle) * self.problem.inclusion_cost
         beat = np.nextafter(self.evidence() - spared, -np.inf)
         mode = find_better_mode(columns, self.alpha[stays], self._without(stays), None, beat)
@@ -371,7 +374,7 @@ class LaplaceActive(Active):
     def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
         """With some of its functions only."""
         keep = np.flatnonzero(stays)
-        columns = self._columns.keep(keep.tolist())
+        columns = self._columns.keep(keep)
         return self._with(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self._without(stays)))
 
     def _without(self, stays: NDArray[np.bool_]) -> Array:
