@@ -337,6 +337,8 @@ class ActiveColumns:
 
     def predict(self, weights: Array) -> Any:
         """Outputs, (N, K)."""
+        if len(self.groups) == 1:
+            return (self.values @ self.place.put(weights))[:, None]
         mixed = (block @ self.place.put(weights[g]) for block, g in zip(self._blocks, self.groups, strict=True))
         return self.place.xp.stack(list(mixed), axis=1)
 
