@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         path,
     )
     from sparsebayes.export import save
-    from sparsebayes.inference import EM, Backfitting, MacKay, Sequential, SubsetSelection, Variational
+    from sparsebayes.inference import EM, Backfitting, MacKay, Sequential, SingleEffects, SubsetSelection, Variational
     from sparsebayes.tables import load
 
 # Where each public name lives; a name with no entry on the right is a module of this package.
@@ -37,6 +37,7 @@ _HOMES = {
     "EM": "inference",
     "Backfitting": "inference",
     "MacKay": "inference",
+    "SingleEffects": "inference",
     "SubsetSelection": "inference",
     "RVC": "estimators",
     "RVR": "estimators",
@@ -64,6 +65,7 @@ __all__ = [
     "Backfitting",
     "MacKay",
     "Sequential",
+    "SingleEffects",
     "SparseBayesClassifier",
     "SparseBayesRegressor",
     "SparseKernelPCA",

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF
-from sparsebayes.estimators import cluster, dictionary, storages, streaming
+from sparsebayes.estimators import checks, cluster, dictionary, streaming
 from sparsebayes.inference import SOLVERS, Sequential
 from sparsebayes.studies.storages import page as storages_page
 
@@ -200,16 +200,16 @@ def dask_frame(X, y, w, folder):
 
 
 STORAGES = {
-    "float32": (storages.ARRAY, lambda X, y, w, folder: (X.astype(np.float32), y, w)),
-    "memmap": (storages.MAPPED, mapped),
-    "csr": (storages.SPARSE, lambda X, y, w, folder: (sp.csr_array(X), y, w)),
-    "operator": (storages.OPERATOR, lambda X, y, w, folder: (aslinearoperator(X), y, w)),
-    "torch": (storages.ELSEWHERE, torch),
-    "array-api-strict": (storages.ELSEWHERE, strict),
-    "chunks": (storages.CHUNKS, in_chunks),
-    "parquet": (storages.CHUNKS, parquet),
-    "dask": (storages.DASK, dask_array),
-    "dask frame": (storages.DASK, dask_frame),
+    "float32": (checks.ARRAY, lambda X, y, w, folder: (X.astype(np.float32), y, w)),
+    "memmap": (checks.MAPPED, mapped),
+    "csr": (checks.SPARSE, lambda X, y, w, folder: (sp.csr_array(X), y, w)),
+    "operator": (checks.OPERATOR, lambda X, y, w, folder: (aslinearoperator(X), y, w)),
+    "torch": (checks.ELSEWHERE, torch),
+    "array-api-strict": (checks.ELSEWHERE, strict),
+    "chunks": (checks.CHUNKS, in_chunks),
+    "parquet": (checks.CHUNKS, parquet),
+    "dask": (checks.DASK, dask_array),
+    "dask frame": (checks.DASK, dask_frame),
 }
 # The same program runs behind these as behind others: asked for the plainest fits only.
 ALIKE = {"torch", "parquet", "dask frame", "float32"}
@@ -275,10 +275,10 @@ def declared(case, storage, y):
     solver = model._checked_solver()
     try:
         if case.targets in ("two", "three"):
-            storages.check_classifier(model, solver, storage, case.weight())
-            storages.check_classes(model, solver, len(np.unique(y)))
+            checks.check_classifier(model, solver, storage, case.weight())
+            checks.check_classes(model, solver, len(np.unique(y)))
         else:
-            storages.check_regressor(model, solver, storage, case.weight(), storages.targets_of(y))
+            checks.check_regressor(model, solver, storage, case.weight(), checks.targets_of(y))
     except (TypeError, ValueError):
         return False
     return True

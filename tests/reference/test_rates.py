@@ -316,6 +316,31 @@ def test_no_counts_at_all():
     assert np.all(np.isfinite(std))
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-2, 1e-6])
+def test_weights_that_add_up_to_less_than_a_row_do_not_raise_the_mean_count(scale):
+    rng = np.random.default_rng(0)
+    y = (rng.random(40) < 0.1).astype(float)
+    model = RVR(likelihood="poisson").fit(rng.normal(size=(40, 2)), y, sample_weight=np.full(40, scale / 40))
+    assert np.mean(model.predict(rng.normal(size=(40, 2)))) == pytest.approx(np.mean(y), rel=0.05)
+
+
+def test_no_counts_in_less_than_a_row_is_half_a_count_at_most():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = RVR(likelihood="poisson").fit(X, np.zeros(40), sample_weight=np.full(40, 1e-6))
+    assert np.all(model.predict(X) <= 0.5)
+
+
+@pytest.mark.parametrize("seed", [2, 4, 5])
+def test_rows_that_weigh_very_much_keep_their_counts(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(20, 2))
+    y = rng.poisson(np.exp(np.sin(X[:, 0])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # functions are nearly dependent
+        model = RVR(likelihood="poisson").fit(X, y, sample_weight=np.full(20, 1e8))
+    np.testing.assert_allclose(model.predict(X), y, atol=1e-3)
+
+
 def test_the_interval_is_that_of_the_negative_binomial(fits):
     model, X, *_ = fits[2]
     mean, std = model.predict(X, return_std=True)

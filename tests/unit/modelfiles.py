@@ -87,8 +87,8 @@ def assert_round_trip(est, X, path):
     save(est, path)
     again = load(path)
     assert type(again) is type(est)
-    # All of it, but for the training data.
-    travels = {name: value for name, value in vars(est).items() if name not in ("_fitted_to", "_inclusion")}
+    # All of it, but for the training data and what is derived from them.
+    travels = {name: value for name, value in vars(est).items() if name not in type(est)._left_behind}
     assert set(vars(again)) == set(travels)
     for name, value in travels.items():
         assert same(value, getattr(again, name)), name

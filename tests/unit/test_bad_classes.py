@@ -53,6 +53,12 @@ def test_large_and_small_weights(estimator, weight):
 
 
 @each
+@pytest.mark.parametrize("weight", [1e15, 1e20])
+def test_weights_of_more_rows_than_can_be_told_apart(estimator, weight):
+    refused(estimator, X, targets(estimator), "copies of the row.*divide sample_weight", np.full(N, weight))
+
+
+@each
 def test_one_weight_above_all_others(estimator):
     weight = np.ones(N)
     weight[0] = 1e12

@@ -9,7 +9,7 @@ from scipy.stats import t as student
 
 from sparsebayes import RVR, SparseBayesRegressor, datasets, export, load, save
 from sparsebayes.design import DenseDesign
-from sparsebayes.estimators.calibration import LeftOutRows
+from sparsebayes.estimators.uncertainty import LeftOutRows
 from sparsebayes.inference.fit import folds
 from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram

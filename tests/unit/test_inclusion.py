@@ -1,6 +1,7 @@
 """Inclusion probabilities and credible sets: against enumeration, traps, twins, and all likelihoods."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.integrate import quad
@@ -13,8 +14,8 @@ from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF, Heaviside, Polynomial
 from sparsebayes.design import as_design
 from sparsebayes.explain import inclusion, single_effects
-from sparsebayes.explain.effects import Correlations, Hyperparameters, SingleEffects
 from sparsebayes.explain.enumeration import enumerate_supports
+from sparsebayes.inference.solvers.single_effects import Correlations, Hyperparameters, Search
 
 
 def correlated(seed, n=60, m=12, rho=0.5, k=3):
@@ -38,8 +39,9 @@ def trap(seed, n=500, m=50):
 
 
 def search(X, y, noise=None, prior=None, constant=True):
-    problem = Correlations(as_design(X), y, np.ones(len(y)), constant=constant, size=len(y))
-    return problem, SingleEffects(problem, noise=noise, prior=prior, max_effects=X.shape[1])
+    ones = np.ones(len(y))
+    problem = Correlations(as_design(X), y, ones, constant=ones if constant else None, size=len(y))
+    return problem, Search(problem, noise=noise, prior=prior, max_effects=X.shape[1])
 
 
 def members(found, **how):
@@ -149,7 +151,7 @@ def test_the_bound_rises_and_is_one():
 def test_residuals_are_residuals():
     X, y, _ = correlated(1)
     _, effects = search(X, y)
-    state = effects.run([0], 1.0)
+    state = max(effects.run([0], 1.0), key=effects.bound)
     expected = X.T @ (y - X @ state.expected)
     np.testing.assert_allclose(state.residual, expected, atol=1e-8 * np.abs(X.T @ y).max())
     error = np.sum((y - X @ state.expected) ** 2)
@@ -519,12 +521,31 @@ def test_zero_weights_and_kernels():
         (lambda X, y, m: single_effects(X, y[:-1]), r"y has shape \(59,\)"),
         (lambda X, y, m: single_effects(X, y, -np.ones(60)), "sample_weight"),
         (lambda X, y, m: single_effects(X, y, start=[12]), r"start=\[12\]"),
+        (lambda X, y, m: single_effects(X, y, start=["x0"]), r"start=\['x0'\]"),
+        (lambda X, y, m: single_effects(X, y, noise_variance=-1.0), "noise_variance=-1.0"),
+        (lambda X, y, m: single_effects(np.where(X > 2.0, np.nan, X), y), "X contains NaN"),
+        (lambda X, y, m: single_effects(X, np.where(y > 1.0, np.inf, y)), "y contains inf"),
     ],
 )
 def test_what_is_wrong_is_said(call, message):
     X, y, _ = correlated(0)
     with pytest.raises(ValueError, match=message):
         call(X, y, SparseBayesRegressor().fit(X, y))
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 3.0, 1e8 / 3.0])
+def test_rounding_of_a_constant_target_is_no_effect(value):
+    X, _, _ = correlated(0)
+    none = single_effects(X, np.zeros(60)).inclusion
+    np.testing.assert_allclose(single_effects(X, np.full(60, value)).inclusion, none, atol=1e-12)
+    np.testing.assert_allclose(SparseBayesRegressor().fit(X, np.full(60, value)).inclusion_, none, atol=1e-12)
+
+
+def test_columns_of_a_frame_keep_their_names():
+    X, y, _ = correlated(0)
+    found = single_effects(pd.DataFrame(X, columns=[f"a column, {j}" for j in range(12)]), y)
+    assert found.names[3] == "a column, 3"
+    np.testing.assert_allclose(found.inclusion, single_effects(X, y).inclusion)
 
 
 def test_other_objects_are_refused():

@@ -245,3 +245,29 @@ def test_neither_all_rows_nor_the_better_half_decide_alone(seed):
     X, y, _, plane = spoilt_plane(seed, 60, 0.25)
     model = SparseBayesRegressor(likelihood="outliers").fit(X, y)
     assert np.linalg.norm(model.coef_ - plane) < 0.15
+
+
+@pytest.mark.parametrize(("data", "outliers"), [(0.0, 1e6), (0.0, 1e15), (1e3, 1e9), (0.0, 1e20)])
+def test_the_share_of_data_where_next_to_all_rows_are_outliers(data, outliers):
+    r"""Cut off at one half, the density of the log odds falls as :math:`e^{-(b-a)x/2}` from there."""
+    found = DataShare.seen(data, outliers)
+    steepness = 0.5 * (outliers - data - 10.0)
+    assert found.log_odds == pytest.approx(1.0 / steepness, rel=1e-3)
+    height = -(12.0 + data + outliers) * np.log(2.0)
+    assert found.log_normaliser == pytest.approx(height - np.log(steepness), rel=1e-15, abs=1e-3)
+
+
+@pytest.mark.parametrize("rows", [1e6, 1e15, 1e20])
+def test_the_share_of_data_where_half_of_very_many_rows_are(rows):
+    """The upper half of a Gaussian of precision ab/(a + b)."""
+    found = DataShare.seen(rows, rows + 10.0)
+    assert found.log_odds == pytest.approx(np.sqrt(2.0 / np.pi) / np.sqrt(0.5 * rows), rel=1e-3)
+
+
+@pytest.mark.parametrize("likelihood", ["outliers", "student-t"])
+def test_rows_of_very_different_weights(likelihood):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(20, 2)), 10.0 ** rng.uniform(-6.0, 6.0, 20)
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=20)
+    model = SparseBayesRegressor(likelihood=likelihood).fit(X, y, sample_weight=weights)
+    assert np.all(np.abs(model.predict(X)) < 10.0)

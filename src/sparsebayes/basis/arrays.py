@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Basis, Floats, Functions, Index, Joined, Sum, positions
-from .checks import check_count
+from .base import Basis, Floats, Functions, Index, Joined, Sum, check_count, positions
 from .distances import DIRECT_FEATURES
 from .kernels import (
     RBF,
@@ -168,6 +167,11 @@ class _Host(Place):
 
 
 HOST = _Host(np, None)
+
+
+def to_host(values: Any) -> Any:
+    """An array of a device as a NumPy array; anything else as it is."""
+    return Place.of(values).get(values) if is_elsewhere(values) else values
 
 
 def _squared(xp: Any, X: Any, centres: Any) -> Any:

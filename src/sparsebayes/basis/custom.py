@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import Basis, Floats, Functions, Index, Specification, as_inputs, positions
-from .checks import check_training
+from .base import Basis, Floats, Functions, Index, Specification, as_inputs, check_training, positions
 from .kernels import Centres, Kernel
 
 

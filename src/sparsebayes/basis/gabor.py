@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .base import Basis, Floats, Functions, Specification, positions
-from .checks import check_count, check_real, check_training
+from .base import Basis, Floats, Functions, Specification, check_count, check_real, check_training, positions
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .base import Basis, Floats, Functions, Index, Specification, as_inputs, positions
-from .checks import check_count, check_training, check_width
+from .base import (
+    Basis,
+    Floats,
+    Functions,
+    Index,
+    Specification,
+    as_inputs,
+    check_count,
+    check_training,
+    check_width,
+    positions,
+)
 from .distances import city_block_distances, distinct_rows, farthest_rows, squared_distances
 from .parameters import Learnable, Parameter, broadcast_scale, scale_parameters
 from .places import HostPlaces, Places

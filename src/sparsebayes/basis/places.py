@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from .functions import Floats, Index
+from .base import Floats, Index
 
 
 class Places(ABC):

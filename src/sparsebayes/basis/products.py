@@ -9,8 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import Floats, Specification
-from .checks import check_count, check_real, check_slope
+from .base import Floats, Specification, check_count, check_real, check_slope
 from .kernels import Centres, Kernel
 from .parameters import Learnable, Parameter, broadcast_scale, scale_parameters
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import Basis, Floats, Functions, Index, Specification, positions
-from .checks import check_training
+from .base import Basis, Floats, Functions, Index, Specification, check_training, positions
 
 
 class StepFunctions(Functions):

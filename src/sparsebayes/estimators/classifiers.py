@@ -13,8 +13,19 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sparsebayes.basis import Basis
-from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.basis.arrays import is_elsewhere, to_host
 from sparsebayes.estimators import cluster_fits
+from sparsebayes.estimators.checks import (
+    DASK,
+    check_class_weights,
+    check_classes,
+    check_classifier,
+    check_restarts,
+    check_weights,
+    choose,
+    classes_that_share,
+    storage_of,
+)
 from sparsebayes.estimators.classification import (
     EVIDENCES,
     ClassificationFit,
@@ -22,16 +33,12 @@ from sparsebayes.estimators.classification import (
     fit_classification,
     regressable,
 )
-from sparsebayes.estimators.devices import to_host
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.explained import FittedTo
-from sparsebayes.estimators.inputs import Inputs
+from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.left_out import left_out_density
-from sparsebayes.estimators.sources import DictionaryInputs, KernelInputs
-from sparsebayes.estimators.storages import DASK, check_classes, check_classifier, classes_that_share, storage_of
 from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import check_class_weights, check_restarts, check_weights, choose
 from sparsebayes.inference import ParameterStatus, Solver, Status
 from sparsebayes.inference.fit.indicators import ROWS_EACH
 from sparsebayes.inference.fit.interrupt import asked_to_stop, interrupts_afterwards

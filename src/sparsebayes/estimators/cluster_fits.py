@@ -12,6 +12,7 @@ from sparsebayes.basis import Functions, Linear
 from sparsebayes.basis.kernels import KernelFunctions
 from sparsebayes.design import DenseDesign, Reduction, representatives
 from sparsebayes.estimators import classification, regression
+from sparsebayes.estimators.checks import check_largest
 from sparsebayes.estimators.cluster import (
     Cluster,
     all_classes,
@@ -22,10 +23,8 @@ from sparsebayes.estimators.cluster import (
     target_sums,
 )
 from sparsebayes.estimators.dictionary import Dictionary
-from sparsebayes.estimators.regression import Targets
-from sparsebayes.estimators.targets import TargetScale
+from sparsebayes.estimators.regression import Targets, TargetScale
 from sparsebayes.estimators.task import Task, warn_unconverged
-from sparsebayes.estimators.validation import check_largest
 from sparsebayes.inference.fit.run import run
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.rows.partitions import (

@@ -88,5 +88,6 @@ def _offset(task: Task, counts: Array) -> float:
     """Log of the mean count, so that the functions describe deviations from it; half a count where there is none."""
     if not task.fit_intercept:
         return 0.0
-    total = max(float(task.weights @ counts), 0.5)
-    return float(np.log(total / np.sum(task.weights)))
+    total, rows = float(task.weights @ counts), float(np.sum(task.weights))
+    # Of less than one row half a count would be more than one per row.
+    return float(np.log(total / rows if total > 0.0 else 0.5 / max(rows, 1.0)))

@@ -12,7 +12,7 @@ from sparsebayes.basis import Basis, Functions
 from sparsebayes.basis.arrays import ArrayFunctions, Place, bind_elsewhere, evaluate_elsewhere, is_elsewhere, to_floats
 from sparsebayes.basis.base import Joined
 from sparsebayes.design import ArrayCompressed, ArrayDesign, ArrayKernelDesign, ArrayStack, Native, compress_elsewhere
-from sparsebayes.estimators.validation import check_largest
+from sparsebayes.estimators.checks import check_largest
 from sparsebayes.typing import Array
 
 # Largest dictionary, or compression of one, that is held on a device; a larger one is made in blocks when it is needed.
@@ -47,11 +47,6 @@ def check_arrays(X: Any, y: Any, *, multi_output: bool = False) -> tuple[Any, ND
     if targets.dtype.kind == "f" and not np.all(np.isfinite(targets)):
         raise ValueError(f"y contains NaN or infinity ({place})")
     return X, targets
-
-
-def to_host(values: Any) -> Any:
-    """An array of a device as a NumPy array; anything else as it is."""
-    return Place.of(values).get(values) if is_elsewhere(values) else values
 
 
 def check_new_array(X: Any, n_features: int) -> Any:

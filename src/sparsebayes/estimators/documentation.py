@@ -25,7 +25,7 @@ SETTINGS = """
         Let a constant function join the dictionary like any other; regression targets are centred first, and so are
         the columns of X where these are the functions (``basis=None``): a model then does not depend on where zero is
         on the scale of an input.
-    solver : {"sequential", "mackay", "em", "variational", "backfitting", "subset"} or a solver object
+    solver : {"sequential", "mackay", "em", "variational", "backfitting", "subset", "single-effects"} or a solver object
         A solver object carries its own settings, which win over the estimator's.
     support : {"evidence", "conservative"}
         What a function must show to be kept: that it raises the evidence, q² > s (the papers' rule), or that

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -46,6 +47,7 @@ class Explained:
     """Adds inclusion probabilities and credible sets, computed when they are first asked for."""
 
     _fitted_to: FittedTo | None = None
+    _effects: Sequence[Any] | None = None
     _inclusion: Any = None
 
     @property

@@ -1,19 +1,32 @@
-"""The way from X to functions and back, the same for every estimator."""
+"""The way from X to functions and back: what all estimators share, and where the functions come from."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from inspect import Signature, signature
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import TransformerTags
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from sparsebayes.basis import Basis, Functions, Linear
-from sparsebayes.basis.arrays import Place, is_elsewhere
+from sparsebayes.basis import RBF, Basis, Functions, Laplacian, Linear, PolynomialKernel, Precomputed, Sigmoid
+from sparsebayes.basis import Callable as CallableKernel
+from sparsebayes.basis.arrays import Place, is_elsewhere, to_host
 from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
+from sparsebayes.estimators.checks import (
+    PRECISIONS,
+    check_compression,
+    check_magnitude,
+    check_positive,
+    check_restarts,
+    check_weights,
+    choose,
+    resolve_solver,
+)
 from sparsebayes.estimators.cluster import (
     Cluster,
     bind_on_cluster,
@@ -22,32 +35,84 @@ from sparsebayes.estimators.cluster import (
     is_dask,
     named,
     predict_blocks,
+    variance_of_inputs,
 )
 from sparsebayes.estimators.cluster_fits import dictionary_on
-from sparsebayes.estimators.devices import check_arrays, map_elsewhere, to_host
-from sparsebayes.estimators.dictionary import HALF_RANK, Dictionary, Kept, evaluate_kept
+from sparsebayes.estimators.devices import check_arrays, check_new_array, map_elsewhere, scale_elsewhere
+from sparsebayes.estimators.dictionary import HALF_RANK, Dictionary, Kept, evaluate_kept, is_operator
 from sparsebayes.estimators.explained import Explained
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.progress import Progress, silent_where_watched
-from sparsebayes.estimators.rows import distinct, map_rows
+from sparsebayes.estimators.rows import distinct, map_rows, row_blocks
+from sparsebayes.estimators.selecting import Selects
 from sparsebayes.estimators.summary import Described
 from sparsebayes.estimators.support_report import SupportReport, make_report, name_functions
 from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import (
-    STORAGES,
-    check_compression,
-    check_positive,
-    check_restarts,
-    check_weights,
-    choose,
-    resolve_solver,
-)
 from sparsebayes.inference import ParameterStatus, Solver
 from sparsebayes.inference.objective.support import SUPPORTS, Support, SupportRule
 from sparsebayes.posterior import Term
+from sparsebayes.typing import Array, Index
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator as Base
+else:
+    Base = object
+
+
+_NAMED: dict[str, Callable[[float, int, float], Basis]] = {
+    "rbf": lambda gamma, degree, coef0: RBF(width=1.0 / np.sqrt(gamma)),
+    "linear": lambda gamma, degree, coef0: PolynomialKernel(degree=1, gamma=1.0, coef0=0.0),
+    "poly": lambda gamma, degree, coef0: PolynomialKernel(degree=degree, gamma=gamma, coef0=coef0),
+    "laplacian": lambda gamma, degree, coef0: Laplacian(width=1.0 / gamma),
+    "sigmoid": lambda gamma, degree, coef0: Sigmoid(gamma=gamma, coef0=coef0),
+    "precomputed": lambda gamma, degree, coef0: Precomputed(),
+}
+LEARNED = ("evidence", "ard", "multiscale")
+
+
+def resolve_gamma(gamma: Any, X: Array, weights: Array) -> float:
+    """``gamma`` as a number; ``"scale"`` and ``"auto"`` mean what they mean in scikit-learn.
+
+    Where it is to be learned, this is where learning begins.
+    """
+    if isinstance(gamma, str):
+        if choose("gamma", gamma, ("scale", "auto", *LEARNED)) == "auto":
+            return 1.0 / X.shape[1]
+        if is_elsewhere(X) or isinstance(X, Cluster):
+            variance = variance_of_inputs(X) if isinstance(X, Cluster) else scale_elsewhere(X, weights)
+            return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+        # Variance of all entries, each row as often as its weight says.
+        mean = np.average(X, axis=0, weights=weights).mean()
+        variance = float(np.average((X - mean) ** 2, axis=0, weights=weights).mean())
+        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+    check_positive("gamma", gamma)
+    return float(gamma)
+
+
+def resolve_kernel(kernel: Any, gamma: Any, degree: int, coef0: float, X: Array, weights: Array) -> Basis:
+    """Basis from a name, a Basis, or a callable ``k(X, Z)``."""
+    if isinstance(kernel, Basis):
+        return kernel
+    if callable(kernel):
+        return CallableKernel(cast(Callable[[Array, Array], ArrayLike], kernel))
+    name = choose("kernel", kernel, tuple(_NAMED))
+    needs_gamma = name in ("rbf", "poly", "laplacian", "sigmoid")
+    return _NAMED[name](resolve_gamma(gamma, X, weights) if needs_gamma else 1.0, degree, coef0)
+
+
+class MayBePrecomputed(Base):
+    """``kernel="precomputed"``: the columns of X belong to the training rows, as scikit-learn's tools must know."""
+
+    kernel: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
 
 # What a fit leaves beside its public results.
@@ -68,6 +133,7 @@ _LEARNED = (
     "_fold",
     "_calibration",
     "_fitted_to",
+    "_effects",
     "_inclusion",
 )
 
@@ -167,7 +233,7 @@ class Inputs(Described, Explained, Portable, ABC):
             by_row=self._by_row,
             compress=check_compression(self.compression),
             rank=self._largest_rank(task),
-            single=choose("storage", self.storage, STORAGES) == "float32",
+            single=choose("storage", self.storage, PRECISIONS) == "float32",
             weights=task.weights,
             thin=self._by_regression(task),
         )
@@ -259,7 +325,7 @@ class Inputs(Described, Explained, Portable, ABC):
         check_positive("max_iter", self.max_iter, integer=True)
         solver = self._checked_solver()
         choose("support", self.support, SUPPORTS)
-        choose("storage", self.storage, STORAGES)
+        choose("storage", self.storage, PRECISIONS)
         check_compression(self.compression)
         cluster = Cluster.gather(X, y, numeric)
         self.n_features_in_ = cluster.n_features
@@ -362,3 +428,164 @@ class Inputs(Described, Explained, Portable, ABC):
         if self._functions is None or self._functions.centres is None:
             return np.full((n_kept, self.n_features_in_), np.nan)
         return self._functions.centres[:n_kept]
+
+
+class DictionaryInputs(Selects, Inputs):
+    """Functions from a basis, or the columns of X."""
+
+    basis: Basis | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.basis is None
+        tags.transformer_tags = TransformerTags() if self.basis is None else None
+        return tags
+
+    @property
+    def _accept_sparse(self) -> tuple[str, ...] | bool:
+        return ("csc", "csr") if self.basis is None else False
+
+    def _make_basis(self, X: Any, weights: Array) -> Basis | None:
+        if self.basis is not None and not isinstance(self.basis, Basis):
+            raise TypeError(f"basis={self.basis!r}: expected a Basis such as RBF(2.5), or None for the columns of X")
+        return self.basis
+
+    def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        if is_elsewhere(X) or self.device is not None:
+            return self._arrive(X, y, **targets)
+        if self.basis is None and is_operator(X):
+            if 0 in X.shape:
+                raise ValueError(f"X has shape {X.shape}: expected at least one sample and one feature")
+            if targets.get("y_numeric"):
+                y = check_array(y, ensure_2d=False, dtype="float64", allow_nd=True, input_name="y")
+            y = np.asarray(y)
+            if y.ndim > (2 if targets.get("multi_output") else 1):
+                raise ValueError(f"y has shape {y.shape}: expected a vector, or a matrix of several targets")
+            check_consistent_length(np.empty(X.shape[0]), y)
+            self.n_features_in_ = X.shape[1]
+            return X, y
+        if self.basis is None and isinstance(X, np.memmap):
+            return self._check_mapped(X, y, **targets)
+        # Columns that are to be held in single precision need not be doubles for a moment.
+        dtype = (np.float64, np.float32) if self.basis is None and self.storage == "float32" else np.float64
+        X, y = validate_data(self, X, y, dtype=dtype, accept_sparse=self._accept_sparse, **targets)
+        check_magnitude("X", X if isinstance(X, np.ndarray) else X.data)
+        return X, y
+
+    def _check_mapped(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        """Validate a memory-mapped X in blocks, and leave it where it is."""
+        if X.ndim != 2 or 0 in X.shape:
+            raise ValueError(f"X has shape {X.shape}: expected two dimensions, and at least one sample and one feature")
+        head: Any = np.asarray(X[:1])
+        start: Any = np.asarray(y)[:1]
+        validate_data(self, head, start, dtype=np.float64, **targets)
+        for rows in row_blocks(X.shape[0]):
+            block: Any = check_array(np.asarray(X[rows]), dtype="float64", input_name="X")
+            check_magnitude("X", block)
+        kind: Any = "float64" if targets.get("y_numeric") else None
+        y = check_array(y, ensure_2d=False, dtype=kind, input_name="y")
+        check_consistent_length(np.empty(X.shape[0]), y)
+        return X, y
+
+    def _check_new(self, X: Any) -> Any:
+        if is_elsewhere(X):
+            return check_new_array(X, self.n_features_in_)
+        if self.basis is None and is_operator(X):
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(f"X has {X.shape[1]} columns; the model was fitted on {self.n_features_in_}")
+            return X
+        return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse=self._accept_sparse)
+
+    def _take(self, X: Any, rows: Index) -> Any:
+        if is_operator(X):
+            raise ValueError("a sample_weight of zero needs the rows of X, which a LinearOperator does not give")
+        return super()._take(X, rows)
+
+    def _linear(self) -> Index | None:
+        return self.relevance_ if self.basis is None else None
+
+    def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
+        self.relevance_ = relevance
+        if self.basis is None:
+            kept = self.coef_
+            self.coef_ = np.zeros((*kept.shape[:-1], self.n_features_in_))
+            self.coef_[..., relevance] = kept
+            self.X_offset_ = np.zeros(self.n_features_in_) if dictionary.shift is None else dictionary.shift
+            # Of the kept columns only: a product with all of them could round what others contribute, which is nothing.
+            intercept = self.intercept_ - kept @ self.X_offset_[relevance]
+            self.intercept_ = float(intercept) if kept.ndim == 1 else intercept
+        else:
+            self.relevance_vectors_ = self._centres(len(relevance))
+
+
+_OF_SUPPORT_VECTORS = {
+    "C": "the evidence decides how strongly each weight is held back, so there is no penalty to choose; leave it out",
+    "epsilon": "the noise is learned instead of a tube (noise_variance= fixes it; likelihood='student-t' for outliers)",
+    "nu": "the evidence decides how many vectors are kept; leave it out",
+    "probability": "probabilities are always there, by predict_proba; leave it out",
+    "shrinking": "it belongs to another algorithm; leave it out",
+    "cache_size": "it belongs to another algorithm; leave it out",
+    "decision_function_shape": "multi_class='softmax' or 'ovr' says how several classes are taken",
+    "break_ties": "ties go to the first class; leave it out",
+}
+
+
+class KernelInputs(MayBePrecomputed, Inputs):
+    """Kernel functions centred on the training rows."""
+
+    kernel: Any
+    gamma: str | float
+    degree: int
+    coef0: float
+    _by_row = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Show the parameters of the constructor to those who ask, and not those of ``__new__``."""
+        super().__init_subclass__(**kwargs)
+        parameters = list(signature(cls.__init__).parameters.values())[1:]
+        cls.__signature__ = Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse the parameters of support vector machines with what stands in their place."""
+        for name in kwargs:
+            if name in _OF_SUPPORT_VECTORS:
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}: {_OF_SUPPORT_VECTORS[name]}")
+        return super().__new__(cls)
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The relevance vectors, under the name that scikit-learn's ``SVR`` and ``SVC`` have for theirs."""
+        if "relevance_vectors_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no support_vectors_ before fit")
+        return self.relevance_vectors_
+
+    @property
+    def _learned_gamma(self) -> str | None:
+        return self.gamma if isinstance(self.gamma, str) and self.gamma in LEARNED else None
+
+    def _make_basis(self, X: Any, weights: Array) -> Basis:
+        return resolve_kernel(self.kernel, self.gamma, self.degree, self.coef0, X, weights)
+
+    def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
+        if is_elsewhere(X) or self.device is not None:
+            return self._arrive(X, y, **targets)
+        X, y = validate_data(self, X, y, dtype=np.float64, **targets)
+        check_magnitude("X", X)
+        if self._precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(f"a precomputed kernel must be square for fitting; X has shape {X.shape}")
+        return X, y
+
+    def _check_new(self, X: Any) -> Any:
+        if is_elsewhere(X):
+            return check_new_array(X, self.n_features_in_)
+        return validate_data(self, X, reset=False, dtype=np.float64)
+
+    def _candidates(self, rows: Index) -> Index | None:
+        # Column m of a Gram matrix is the function of row m: without the row there is no function.
+        return rows if self._precomputed else None
+
+    def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
+        functions = dictionary.functions
+        centre = relevance if functions is None else functions.rows[relevance]
+        self.relevance_ = centre if self._precomputed else np.where(centre >= 0, rows[centre], -1)
+        self.relevance_vectors_ = self._centres(len(relevance))

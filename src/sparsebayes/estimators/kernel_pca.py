@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sparsebayes.basis import RBF, Functions
 from sparsebayes.design import MomentDesign
-from sparsebayes.estimators.kernels import MayBePrecomputed, resolve_gamma, resolve_kernel
+from sparsebayes.estimators.checks import check_magnitude, check_positive, choose, resolve_solver
+from sparsebayes.estimators.inputs import MayBePrecomputed, resolve_gamma, resolve_kernel
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.estimators.task import Task, warn_unconverged
-from sparsebayes.estimators.validation import check_magnitude, check_positive, choose, resolve_solver
 from sparsebayes.inference import Result, Sequential, Solver
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.inference.fit.run import run

@@ -13,7 +13,7 @@ class Portable(BaseEstimator):
     """An estimator whose statuses travel by name: skops rebuilds objects without arguments, which an enum refuses."""
 
     # What stays behind: the training data would make a file large, and give away what a model need not.
-    _left_behind: ClassVar[tuple[str, ...]] = ("_fitted_to", "_inclusion")
+    _left_behind: ClassVar[tuple[str, ...]] = ("_fitted_to", "_effects", "_inclusion")
 
     def _complete(self) -> None:
         """Compute what the fit has put off, so that what travels is whole."""

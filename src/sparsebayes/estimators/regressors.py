@@ -12,26 +12,27 @@ from sklearn.utils.validation import check_is_fitted
 from sparsebayes.basis import Basis
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators import cluster_fits
-from sparsebayes.estimators.calibration import LeftOutRows
-from sparsebayes.estimators.counts import fit_counts
-from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
-from sparsebayes.estimators.explained import FittedTo
-from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets, fit_regression
-from sparsebayes.estimators.sources import KernelInputs
-from sparsebayes.estimators.storages import DASK, check_regressor, storage_of, targets_of
-from sparsebayes.estimators.streaming import ChunkedRegression
-from sparsebayes.estimators.targets import mean_square
-from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.uncertainty import ErrorBars, localised_kernel
-from sparsebayes.estimators.validation import (
+from sparsebayes.estimators.checks import (
+    DASK,
     LIKELIHOODS,
     check_magnitude,
     check_noise,
+    check_regressor,
     check_relative_noise,
     check_restarts,
+    check_varying,
     choose,
+    storage_of,
+    targets_of,
 )
-from sparsebayes.estimators.varying import check_varying
+from sparsebayes.estimators.counts import fit_counts
+from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
+from sparsebayes.estimators.explained import FittedTo
+from sparsebayes.estimators.inputs import KernelInputs
+from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets, fit_regression, mean_square
+from sparsebayes.estimators.streaming import ChunkedRegression
+from sparsebayes.estimators.task import Task
+from sparsebayes.estimators.uncertainty import ErrorBars, LeftOutRows, localised_kernel
 from sparsebayes.inference import Solver
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.likelihood import OutlierMixture, StudentT
@@ -108,6 +109,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._posteriors = [target.posterior for target in fit.targets]
         self._single = single
         self._supports, self._rule = [target.support for target in fit.targets], fit.rule
+        self._effects = [target.effects for target in fit.targets]
         self.log_marginal_likelihood_ = fit.log_evidence
         covariances = [p.covariance for p in self._posteriors]
         if self.likelihood != "poisson":

@@ -17,27 +17,30 @@ from sparsebayes.basis import Basis, Functions
 from sparsebayes.basis.kernels import Kernel
 from sparsebayes.chunks import Chunk, as_chunks, sample_rows
 from sparsebayes.design import Reduction
-from sparsebayes.estimators.dictionary import Dictionary
-from sparsebayes.estimators.progress import Progress
-from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
-from sparsebayes.estimators.rows import row_blocks
-from sparsebayes.estimators.sources import DictionaryInputs
-from sparsebayes.estimators.storages import CHUNKS, asks_of_regression, check_regressor, fixed
-from sparsebayes.estimators.task import Task
-from sparsebayes.estimators.validation import (
+from sparsebayes.estimators.checks import (
+    CHUNKS,
     LIKELIHOODS,
-    STORAGES,
+    PRECISIONS,
+    asks_of_regression,
     check_compression,
     check_forgetting,
     check_magnitude,
     check_noise,
     check_positive,
+    check_regressor,
     check_relative_noise,
     check_restarts,
     check_weights,
     choose,
+    fixed,
     resolve_solver,
 )
+from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.estimators.inputs import DictionaryInputs
+from sparsebayes.estimators.progress import Progress
+from sparsebayes.estimators.regression import RegressionFit, Targets, fit_regression
+from sparsebayes.estimators.rows import row_blocks
+from sparsebayes.estimators.task import Task
 from sparsebayes.inference import Solver
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.inference.objective.support import SUPPORTS
@@ -190,7 +193,7 @@ class ChunkedRegression(DictionaryInputs):
         """
         choose("likelihood", self.likelihood, LIKELIHOODS)
         choose("support", self.support, SUPPORTS)
-        choose("storage", self.storage, STORAGES)
+        choose("storage", self.storage, PRECISIONS)
         check_compression(self.compression)
         check_restarts(self.n_restarts)
         check_positive("tol", self.tol)

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse.linalg import LinearOperator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_array
 
 from sparsebayes.design import Design, as_design
+from sparsebayes.estimators.checks import check_noise, check_weights
 from sparsebayes.frames import data_frame
+from sparsebayes.inference.solvers.single_effects import (
+    Correlations,
+    Effect,
+    Effects,
+    Search,
+    check_max_effects,
+    limit_of_effects,
+)
 from sparsebayes.threads import one_thread
 from sparsebayes.typing import Array
 
-from .effects import Correlations, Effect, SingleEffects, State
 from .problems import Candidates, Posed, candidates_of, problems_of
 
 # Members of a set among which correlations are computed.
@@ -145,7 +155,7 @@ class Inclusion:
     n_effects: Array
     log_evidence: Array
     status: str
-    _found: tuple[tuple[Correlations, State], ...] = field(repr=False)
+    _found: tuple[tuple[Correlations, Effects], ...] = field(repr=False)
 
     def credible_sets(self, coverage: float = 0.95, min_abs_corr: float = 0.5) -> CredibleSets:
         """Sets of candidates, each of which holds one effect with at least this probability.
@@ -218,7 +228,7 @@ class Inclusion:
 
 
 # Candidates and targets, the effects, and the bound of the log evidence.
-_Found = tuple[Correlations, State, float]
+_Found = tuple[Correlations, Effects, float]
 
 
 def inclusion(
@@ -262,6 +272,7 @@ def inclusion(
         if len(estimator.steps) > 1:
             X = estimator[:-1].transform(X)
         estimator = estimator.steps[-1][1]
+    check_max_effects(max_effects)
     with one_thread():
         candidates = candidates_of(estimator, X, sample_weight)
         problems = problems_of(estimator, candidates, y)
@@ -299,52 +310,53 @@ def single_effects(
     max_effects : int, optional
         Largest number of effects; by default a quarter of the rows, and at least ten.
     """
-    design = as_design(X) if not isinstance(X, (list, tuple)) else as_design(np.asarray(X, dtype=np.float64))
-    target = np.asarray(y, dtype=np.float64)
+    names = ()
+    if not isinstance(X, Design | LinearOperator):
+        names = tuple(map(str, getattr(X, "columns", ())))
+        X = check_array(X, accept_sparse=True, dtype="float64", input_name="X")
+    design = as_design(X)
     n, m = design.shape
-    if target.shape != (n,) or not np.all(np.isfinite(target)):
-        raise ValueError(f"y has shape {target.shape}: expected ({n},) finite numbers, one for each row of X")
-    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n,) or not np.all(np.isfinite(weights) & (weights >= 0.0)) or not weights.any():
-        raise ValueError(f"sample_weight has shape {weights.shape}: expected ({n},) numbers of at least 0, not all 0")
-    outside = [k for k in start if not 0 <= k < m]
-    if outside:
-        raise ValueError(f"start={outside!r}: expected candidates from 0 to {m - 1}")
-    posed = Posed.of(target, weights, [int(k) for k in start], noise_variance)
+    target = check_array(y, ensure_2d=False, dtype="float64", input_name="y")
+    if target.shape != (n,):
+        raise ValueError(f"y has shape {target.shape}: expected ({n},), one number for each row of X")
+    places = np.asarray(start) if np.size(start) else np.zeros(0, dtype=np.intp)
+    if places.ndim != 1 or places.dtype.kind not in "iu" or np.any((places < 0) | (places >= m)):
+        raise ValueError(f"start={start!r}: expected candidates from 0 to {m - 1}")
+    check_max_effects(max_effects)
+    weights, noise = check_weights(sample_weight, n), check_noise(noise_variance, 1)
+    posed = Posed.of(target, weights, places.tolist(), None if noise is None else float(noise[0]))
     with one_thread():
         found = [_solve(design, posed, fit_intercept, max_effects)]
-    return _collect(found, tuple(f"x{j}" for j in range(m)), [np.inf], single=True)
+    return _collect(found, names or tuple(f"x{j}" for j in range(m)), [np.inf], single=True)
 
 
 def _solve(design: Design, posed: Posed, constant: bool, max_effects: int | None) -> _Found:
     """Effects of one problem, and the bound of its evidence."""
-    n, m = design.shape
-    if max_effects is None:
-        max_effects = max(10, n // 4)
-    elif not isinstance(max_effects, Integral) or max_effects < 1:
-        raise ValueError(f"max_effects={max_effects!r}: expected a positive integer")
-    limit = min(int(max_effects), m)
     if posed.again is None:
-        return _search(design, posed, posed.target, posed.weights, posed.places, constant, limit)[0]
+        return _search(design, posed, posed.target, posed.weights, posed.places, constant, max_effects)[0]
     # Where classes separate, the model's outputs are large, and what begins there may stay; so also begin at none.
-    nothing = np.zeros(n)
+    nothing = np.zeros(design.shape[0])
     starts = [(nothing if posed.outputs is None else posed.outputs, posed.places), (nothing, [])]
     return max(
-        (_bounded(design, posed, y, places, constant, limit) for y, places in starts), key=lambda found: found[2]
+        (_bounded(design, posed, y, places, constant, max_effects) for y, places in starts), key=lambda found: found[2]
     )
 
 
 def _search(
-    design: Design, posed: Posed, target: Array, weights: Array, places: list[int], constant: bool, limit: int
-) -> tuple[_Found, State]:
+    design: Design, posed: Posed, target: Array, weights: Array, places: list[int], constant: bool, limit: int | None
+) -> tuple[_Found, Effects]:
     """Effects of a Gaussian problem, with what one more would be, and without."""
-    problem = Correlations(design, target, weights, constant=constant, size=posed.size)
-    search = SingleEffects(problem, noise=posed.noise, max_effects=limit)
-    state = search.run(places, posed.start)
+    ones = np.ones(len(target)) if constant else None
+    problem = Correlations(design, target, weights, constant=ones, size=posed.size)
+    search = Search(problem, noise=posed.noise, max_effects=limit_of_effects(limit, problem))
+    if posed.effects is None or limit is not None:
+        state = max(search.run(places, posed.start), key=search.bound)
+    else:
+        state = posed.effects.again(search)
     return (problem, search.finish(state), search.bound(state)), state
 
 
-def _bounded(design: Design, posed: Posed, y: Array, places: list[int], constant: bool, limit: int) -> _Found:
+def _bounded(design: Design, posed: Posed, y: Array, places: list[int], constant: bool, limit: int | None) -> _Found:
     """Effects of a likelihood that Gaussians bound, each from where the one before led."""
     assert posed.again is not None
     target, weights, further = posed.again(y, np.zeros_like(y))
@@ -358,7 +370,9 @@ def _bounded(design: Design, posed: Posed, y: Array, places: list[int], constant
     return problem, full, bound + further + 0.5 * problem.observations * float(np.log(2.0 * np.pi))
 
 
-def _outputs(design: Design, problem: Correlations, state: State, target: Array, constant: bool) -> tuple[Array, Array]:
+def _outputs(
+    design: Design, problem: Correlations, state: Effects, target: Array, constant: bool
+) -> tuple[Array, Array]:
     """Mean and variance of the outputs on the rows."""
     mean, variance = np.zeros(design.shape[0]), np.zeros(design.shape[0])
     for effect in state.effects:
@@ -377,7 +391,7 @@ def _outputs(design: Design, problem: Correlations, state: State, target: Array,
     return mean, variance
 
 
-def _inclusion(state: State) -> Array:
+def _inclusion(state: Effects) -> Array:
     out = np.ones_like(state.residual)
     for effect in state.effects:
         out *= 1.0 - effect.exists * effect.alpha

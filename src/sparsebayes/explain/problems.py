@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design
 from sparsebayes.estimators import MODELS
+from sparsebayes.estimators.checks import check_class_weights, check_weights
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.dictionary import evaluate_kept
-from sparsebayes.estimators.validation import check_class_weights, check_weights
+from sparsebayes.inference.solvers.single_effects import Found
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -47,6 +48,8 @@ class Posed:
         Candidates to begin from.
     outputs : ndarray of shape (N,), optional
         Of the model, where the likelihood is bounded about them.
+    effects : Found, optional
+        Single effects that were found before.
     again : callable, optional
         Makes target, weights and the constant of the log likelihood of the mean and variance of the outputs that were
         found, where these matter.
@@ -59,6 +62,7 @@ class Posed:
     start: float
     places: list[int]
     outputs: Array | None = None
+    effects: Found | None = None
     again: Callable[[Array, Array], tuple[Array, Array, float]] | None = None
 
     @classmethod
@@ -166,6 +170,7 @@ def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
         return _counts(est, candidates, targets)
     noises = np.atleast_1d(est.noise_variance_)
     fixed = est.noise_variance is not None
+    effects = est._effects or [None] * len(est._posteriors)
     posed = []
     for k, posterior in enumerate(est._posteriors):
         weights, target = candidates.weights, targets[:, k]
@@ -176,7 +181,9 @@ def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
         if est.likelihood != "gaussian":
             weights = weights * relative_precision(est, k, candidates.values, target, candidates.rows)
         noise, places = float(max(noises[k], np.finfo(float).tiny)), _places(candidates, posterior.functions)
-        posed.append(Posed(target, weights, float(weights.sum()), noise if known else None, noise, places))
+        posed.append(
+            Posed(target, weights, float(weights.sum()), noise if known else None, noise, places, effects=effects[k])
+        )
     return posed
 
 
@@ -243,7 +250,7 @@ def _classes(est: Any, candidates: Candidates, labels: NDArray[Any]) -> list[Pos
         target, rows, _ = again(odds, np.zeros(len(odds)))
         # Functions of one class also tell the others apart.
         places = _places(candidates, np.unique(est._posteriors[0 if joint else k].functions))
-        posed.append(Posed(target, rows, float(weights.sum()), 1.0, 1.0, places, odds, again))
+        posed.append(Posed(target, rows, float(weights.sum()), 1.0, 1.0, places, odds, again=again))
     return posed
 
 

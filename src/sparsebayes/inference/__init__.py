@@ -5,6 +5,7 @@ from .fit.run import Result, Settings
 from .solvers.backfitting import Backfitting
 from .solvers.mackay import EM, MacKay
 from .solvers.sequential import Sequential
+from .solvers.single_effects import SingleEffects
 from .solvers.solver import Solver
 from .solvers.subset import SubsetSelection
 from .solvers.variational import Variational
@@ -17,6 +18,7 @@ SOLVERS: dict[str, type[Solver]] = {
     "variational": Variational,
     "backfitting": Backfitting,
     "subset": SubsetSelection,
+    "single-effects": SingleEffects,
 }
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "Result",
     "Sequential",
     "Settings",
+    "SingleEffects",
     "Solver",
     "Status",
     "SubsetSelection",

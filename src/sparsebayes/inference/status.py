@@ -38,6 +38,11 @@ class Status(Enum):
         "penalised squared error and does not maximise the evidence; the certificate says what single moves of the "
         "evidence would still gain, and solver='sequential' makes them."
     )
+    SINGLE_EFFECTS = (
+        "Converged: no further effect, and no other place of one, raises the bound of single effects. That is not the "
+        "evidence of the functions that carry them; the certificate says what single moves of the evidence would "
+        "still gain, and solver='sequential' makes them."
+    )
     INDICATORS = (
         "Converged: functions and their precisions relative to one another are those of a regression on the indicators "
         "of the classes, and the scale of all of them has the most evidence. The certificate says what single moves of "

@@ -94,18 +94,21 @@ class DataShare:
         By quadrature over the log odds, in which the density :math:`\theta^a(1-\theta)^b` is log-concave.
         """
         a, b = 1.0 + _PRIOR_ROWS + data, 1.0 + outliers
-
-        def log_density(x: Array | float) -> Any:
-            return -a * np.logaddexp(0.0, -x) - b * np.logaddexp(0.0, x)
-
         top = max(0.0, float(np.log(a / b)))
-        height, low, high, width = log_density(top), top, top, 1.0 / np.sqrt(a * b / (a + b))
-        while low > 0.0 and log_density(low) > height - _NOTHING:
+        height = -a * np.logaddexp(0.0, -top) - b * np.logaddexp(0.0, top)
+
+        def below(x: Array | float) -> Any:
+            """Log density less its largest value, which may be a difference in the last digits of either."""
+            return -a * np.log1p(expit(-top) * np.expm1(top - x)) - b * np.log1p(expit(top) * np.expm1(x - top))
+
+        # Where the density is cut off on its way down, it falls faster than its curvature says.
+        low, high, width = top, top, 1.0 / max(np.sqrt(a * b / (a + b)), 0.5 * (b - a) / _NOTHING)
+        while low > 0.0 and below(low) > -_NOTHING:
             low = max(0.0, low - width)
-        while log_density(high) > height - _NOTHING:
+        while below(high) > -_NOTHING:
             high += width
         x = 0.5 * (low + high) + 0.5 * (high - low) * _NODES
-        mass = 0.5 * (high - low) * _NODE_WEIGHTS * np.exp(log_density(x) - height)
+        mass = 0.5 * (high - low) * _NODE_WEIGHTS * np.exp(below(x))
         total = float(np.sum(mass))
         return cls(float(height + np.log(total)), float(mass @ expit(x)) / total, float(mass @ x) / total)
 

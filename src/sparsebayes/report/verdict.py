@@ -15,8 +15,8 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.svm import SVC, SVR
 
+from sparsebayes.estimators.checks import CONSTANT
 from sparsebayes.estimators.summary import converged
-from sparsebayes.estimators.varying import CONSTANT
 from sparsebayes.typing import Array
 
 from .case import Case

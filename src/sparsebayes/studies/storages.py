@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF, Bias
-from sparsebayes.estimators.storages import (
+from sparsebayes.estimators.checks import (
     STORAGES,
     Ask,
     Storage,
@@ -45,7 +45,7 @@ Four things differ from one kind to another:
   (several classes that share functions, `evidence="indicators"`) it is refused everywhere.
 
 Solvers declare which likelihoods they take and what they need of the rows (`Solver.takes`, `Solver.needs`), storages
-what they cannot give (`estimators/storages.py`). This page is made from these declarations by `python -m
+what they cannot give (`estimators/checks.py`). This page is made from these declarations by `python -m
 sparsebayes.studies.storages --page docs/storages.md`, and `tests/equivalence/test_matrix.py` checks that fits keep to
 them.
 """

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from sparsebayes.basis import RBF, Linear
 from sparsebayes.estimators import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
-from sparsebayes.estimators.varying import CONSTANT, NOISES
+from sparsebayes.estimators.checks import CONSTANT, NOISES
 from sparsebayes.inference import SOLVERS, Sequential, Solver
 from sparsebayes.inference.search.starts import EFFORTS
 from sparsebayes.likelihood import ROBUST

@@ -11,8 +11,8 @@ from scipy.optimize import nnls
 from sparsebayes.applications.approximation.expansion import Approximation, Expansion, Source
 from sparsebayes.applications.approximation.gaussians import gaussian_moments, precision
 from sparsebayes.design import DenseDesign, representatives
+from sparsebayes.estimators.checks import check_relative_noise
 from sparsebayes.estimators.task import warn_unconverged
-from sparsebayes.estimators.validation import check_relative_noise
 from sparsebayes.inference import Sequential, Settings
 from sparsebayes.inference.fit.run import run
 from sparsebayes.inference.models.problem import GaussianProblem, moment_problem

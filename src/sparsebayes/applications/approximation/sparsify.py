@@ -21,7 +21,7 @@ from sparsebayes.applications.approximation.expansion import Source
 from sparsebayes.applications.approximation.processes import read_gaussian_process
 from sparsebayes.applications.approximation.solve import Request, approximate, log_frame, log_volume
 from sparsebayes.applications.approximation.vectors import read_classifier, read_kernel_ridge, read_regressor
-from sparsebayes.estimators.validation import check_positive
+from sparsebayes.estimators.checks import check_positive
 from sparsebayes.typing import Array
 
 _READERS: dict[type, Callable[[Any], Source]] = {

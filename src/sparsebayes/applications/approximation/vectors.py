@@ -15,7 +15,7 @@ from sparsebayes.applications.approximation.expansion import Source
 from sparsebayes.applications.approximation.models import SmallClassifier, SmallRegressor
 from sparsebayes.applications.approximation.reading import as_dense, as_points, confirm
 from sparsebayes.basis import Callable, Kernel
-from sparsebayes.estimators.kernels import resolve_kernel
+from sparsebayes.estimators.inputs import resolve_kernel
 from sparsebayes.typing import Array
 
 _NAMES = {"rbf": "rbf", "linear": "linear", "poly": "poly", "polynomial": "poly", "sigmoid": "sigmoid"}

@@ -18,7 +18,7 @@ from sparsebayes.applications.images.code import PlaneCode, SparseCode, default_
 from sparsebayes.applications.images.pixels import Array, Levels, as_image, to_planes, to_tiles
 from sparsebayes.applications.images.tiles import Selection, TileDictionary, select
 from sparsebayes.basis import Basis
-from sparsebayes.basis.checks import check_count, check_real
+from sparsebayes.basis.base import check_count, check_real
 
 # Quantisation step of the weights over σ: where the price of a function and of a finer weight balance.
 _STEP = 4.0

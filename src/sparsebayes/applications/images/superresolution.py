@@ -16,7 +16,7 @@ from sparsebayes.applications.images.pixels import Array, as_image
 from sparsebayes.applications.images.posterior import posterior_mean
 from sparsebayes.applications.images.registration import Motion, centred_pixels, first_guess
 from sparsebayes.applications.images.scene import Gradient, Patch, Scene, log_evidence
-from sparsebayes.basis.checks import check_count
+from sparsebayes.basis.base import check_count
 
 # Patches: their side, in pixels of the low resolution, and how many there are at most down and across; few where the
 # motion is learned, more where the scene's spectrum is, which differs from place to place.

@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 
 from sparsebayes.applications.images.pixels import Array, as_image
 from sparsebayes.applications.images.registration import Motion, centred_pixels
-from sparsebayes.basis.checks import check_count
+from sparsebayes.basis.base import check_count
 
 
 def make_views(

@@ -15,7 +15,7 @@ from scipy.fft import dctn, idctn
 from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.applications.images.pixels import Array
-from sparsebayes.basis.checks import check_count
+from sparsebayes.basis.base import check_count
 
 # Low-pass filters of Daubechies: the closed forms with one and with two vanishing moments.
 _FILTERS = {

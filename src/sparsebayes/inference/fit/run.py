@@ -57,7 +57,7 @@ class Result:
     """The winning start, its posterior recomputed on the data, and the proof of its convergence.
 
     ``active`` is an ``Active``, or the ``SharedFunctions`` of several classes.  ``by_regression`` says whether a
-    regression on the indicators of two classes chose its functions.
+    regression on the indicators of two classes chose its functions; ``effects`` are those of single effects.
     """
 
     active: Any
@@ -66,6 +66,7 @@ class Result:
     history: list[Record]
     n_iter: int
     by_regression: bool = False
+    effects: Any = None
 
     def after(self, before: Result) -> Result:
         """This result as one more start of a fit that has made others already: their records come first."""
@@ -142,7 +143,8 @@ class _Run:
         certificate = self._certify(status)
         state = self.best.state
         status = _judge(state, status, certificate, self.solver.status_if_uncertified)
-        return Result(state.active, status, certificate, self.history, self.best.n_iter)
+        effects = self.solver.effects(state)
+        return Result(state.active, status, certificate, self.history, self.best.n_iter, effects=effects)
 
     def _begin(self, problem: Problem) -> tuple[Active, bool, Status]:
         """The empty model, whether its noise is to be learned, and whether there is anything to do."""
@@ -174,6 +176,8 @@ class _Run:
             in_batches = self._in_batches()
             if in_batches:
                 self._follow(self._plan())
+                if self.solver.own_objective:  # which may be less than the evidence that the batches reached
+                    self.best = replace(self.best, number=self._next_number())
             self._make_moves(self.best)
             if in_batches:
                 self._single_moves()
@@ -379,9 +383,7 @@ class _Run:
     def _certify(self, status: Status) -> Certificate:
         """Certify on the data; where rounding had hidden a move, make it and certify again."""
         certificate = self._recompute(searched=status is Status.CONVERGED)
-        if (
-            self.solver.status_if_uncertified is not Status.STALLED
-        ):  # the search was for something else than the evidence
+        if self.solver.own_objective:
             return certificate
         for _ in range(_CERTIFICATION_ROUNDS):
             if certificate.converged or status is not Status.CONVERGED:

@@ -52,7 +52,8 @@ from sparsebayes.inference.models.newton import conjugate_gradients, line_search
 
 _STEPS = 200
 # A step that promises less than this (nats, relative to what is maximised) is below what that resolves: it is made in
-# full, and after two of them, convergence being quadratic, nothing is left.
+# full, and after two of them, convergence being quadratic, nothing is left.  One that is seen to lead down is none of
+# Newton's but rounding, where functions are nearly dependent: it is not made.
 _CLOSE = 1e-10
 _LAST = 2
 # What part of the squared residual conjugate gradients leave on the way and at the end, and directions at most.
@@ -170,10 +171,12 @@ def nearest_to_rates(
     here = posterior.at(mode, root)
     for _ in range(_STEPS):
         here, step, promise = posterior.newton(here, _FINE if last else _ROUGH)
-        last += promise <= _CLOSE * max(1.0, abs(here.height))
+        resolved = _CLOSE * max(1.0, abs(here.height))
+        last += promise <= resolved
         move = partial(posterior.moved, here, step)
         there = move(1.0) if last else line_search(move, here.height, promise)
-        if there is None:
+        if there is None or there.height < here.height - resolved:
+            last = 0
             break
         here = there
         if last == _LAST:

@@ -4,7 +4,7 @@ And what a solver asks of its likelihood and of the place where the rows are.  S
 products of the functions with one another and with the targets, can be formed anywhere, a block of rows at a time;
 everything else that a fit may want of its rows has a name here (``Need``).  A solver declares what it needs
 (``Solver.needs``, ``Solver.takes``), an estimator adds what its settings need, each storage says what it cannot give
-(``estimators/storages.py``), and that is checked before a fit.
+(``estimators/checks.py``), and that is checked before a fit.
 """
 
 from __future__ import annotations
@@ -145,6 +145,8 @@ class Solver(BaseEstimator, ABC, Generic[S]):
     # Kinds of likelihoods that it takes, and why no others.
     takes: ClassVar[frozenset[Kind]] = frozenset(Kind)
     takes_why: ClassVar[str] = ""
+    # Whether it takes several targets with one set of functions.
+    takes_shared: ClassVar[bool] = True
 
     tol: float | None = None
     max_iter: int | None = None
@@ -200,6 +202,11 @@ class Solver(BaseEstimator, ABC, Generic[S]):
         """What it means that the search ended by itself where single moves would still raise the evidence."""
         return Status.STALLED
 
+    @property
+    def own_objective(self) -> bool:
+        """Whether the search is for something else than the evidence."""
+        return self.status_if_uncertified is not Status.STALLED
+
     @abstractmethod
     def check(self) -> None:
         """Raise where a setting is out of range."""
@@ -224,6 +231,10 @@ class Solver(BaseEstimator, ABC, Generic[S]):
     def model(self, state: S) -> Active:
         """The model that the search has reached, computed from nothing but the data."""
         return state.active.recompute()
+
+    def effects(self, state: S) -> Any:
+        """What is known of functions that could stand in for those of the model; None where that is nothing."""
+        return None
 
     @abstractmethod
     def step(self, state: S, tol: float) -> Info | None:

@@ -31,8 +31,8 @@ and :math:`\rho_l/(1-\rho_l)=\frac1M\sum_m\mathrm{BF}_m`.  Every update raises t
 
 and so do those of V and σ².
 
-At the end a noise that was learned is integrated out of every effect's probabilities (:meth:`SingleEffects.finish`): of
-few rows it is known only roughly, and the noise of the largest bound is that beside the candidates that happen to fit
+At the end a noise that was learned is integrated out of every effect's probabilities (:meth:`Search.finish`): of few
+rows it is known only roughly, and the noise of the largest bound is that beside the candidates that happen to fit
 best.  With :math:`T_l=E\|\mathbf t-\boldsymbol\Phi\sum_{k\ne l}\mathbf b_k\|^2`, the density :math:`1/\sigma^2` and
 :math:`\lambda` as it was found,
 
@@ -43,13 +43,21 @@ best.  With :math:`T_l=E\|\mathbf t-\boldsymbol\Phi\sum_{k\ne l}\mathbf b_k\|^2`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from sparsebayes.design import Design
+from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_number
+from sparsebayes.inference.status import Status
 from sparsebayes.typing import Array, Index
 
 # Part of an effect's probability below which a candidate is left out of it.
@@ -60,6 +68,8 @@ _FEW = 64
 _KEPT_BYTES = 1 << 28
 # Squared sine of the angle to the constant below which a column is one.
 _CONSTANT = 1e-10
+# What is left of a target below this part of its largest value is rounding error.
+_ROUNDING = 4.0 * np.finfo(float).eps
 # Sweeps, and the rise of the bound per sweep below which they end: at last, and where another search goes on.
 _SWEEPS, _RISE, _ROUGHLY = 200, 1e-4, 0.1
 # Sweeps with the rise of the last one that may have to make up what a trial is behind.
@@ -89,26 +99,46 @@ class Correlations:
         What they are to explain.
     weights : ndarray of shape (N,)
         Of the rows.
-    constant : bool
-        Whether a constant is fitted beside the candidates, without a prior.
+    constant : ndarray of shape (N,), optional
+        A function that is fitted beside the candidates, without a prior.
     size : float
         The squared length that columns are scaled to: the number of observations.
+    candidates : ndarray of bool, shape (M,), optional
+        Columns that may carry an effect; by default all that are not constant.
+    unexplained : float
+        Sum of squares of the target outside the rows.
     """
 
-    def __init__(self, design: Design, target: Array, weights: Array, *, constant: bool, size: float) -> None:
+    def __init__(
+        self,
+        design: Design,
+        target: Array,
+        weights: Array,
+        *,
+        constant: Array | None,
+        size: float,
+        candidates: NDArray[np.bool_] | None = None,
+        unexplained: float = 0.0,
+    ) -> None:
         self.design, self.weights, self.size = design, weights, float(size)
         # The constant takes one observation for itself.
-        self.observations = max(self.size - constant, 1.0)
-        total = float(weights.sum())
-        mean = float(weights @ target) / total if constant else 0.0
-        centred = weights * (target - mean)
-        self._means = design.correlate(weights) / np.sqrt(total) if constant else np.zeros(design.shape[1])
+        self.observations = max(self.size - (constant is not None), 1.0)
+        if constant is None:
+            self._means = np.zeros(design.shape[1])
+        else:
+            unit = constant / np.sqrt(float(weights @ np.square(constant)))
+            largest = np.max(np.abs(target), initial=0.0)
+            target = target - unit * float(weights @ (unit * target))
+            target[np.abs(target) <= _ROUNDING * largest] = 0.0
+            self._means = design.correlate(weights * unit)
         squares = design.sqnorms(weights)
         norms = squares - np.square(self._means)
         self.usable = norms > _CONSTANT * np.where(squares > 0.0, squares, 1.0)
+        if candidates is not None:
+            self.usable &= candidates
         self.scale = np.where(self.usable, np.sqrt(self.size / np.where(self.usable, norms, 1.0)), 0.0)
-        self.products = self.scale * design.correlate(centred)
-        self.total = float(centred @ (target - mean))
+        self.products = self.scale * design.correlate(weights * target)
+        self.total = float(weights @ np.square(target)) + unexplained
         self._kept: dict[int, Array] = {}
 
     def times(self, b: Array) -> Array:
@@ -200,7 +230,7 @@ class Hyperparameters:
 
 
 @dataclass(frozen=True)
-class State:
+class Effects:
     """All effects, and the products of the columns with what they leave unexplained."""
 
     effects: tuple[Effect, ...]
@@ -213,7 +243,7 @@ class State:
         return sum((effect.expected for effect in self.effects if effect.there), np.zeros_like(self.residual))
 
 
-class SingleEffects:
+class Search:
     """The search for the effects of one problem.
 
     Parameters
@@ -245,14 +275,17 @@ class SingleEffects:
 
     # -- one effect ----------------------------------------------------------------------------------------
 
+    def shrinkage(self, hyper: Hyperparameters) -> float:
+        r""":math:`\kappa`."""
+        return hyper.prior / (hyper.prior + hyper.noise / self.problem.size)
+
     def effect(self, q: Array, hyper: Hyperparameters, error: float | None = None) -> Effect:
         """Posterior of an effect, given the products with what the others leave.
 
         With ``error``, the expected sum of squares that they leave, the noise is integrated out of the probabilities.
         """
         n, noise = self.problem.size, hyper.noise
-        ratio = n * hyper.prior / noise
-        kappa = ratio / (1.0 + ratio)
+        kappa = self.shrinkage(hyper)
         explained = (kappa / n) * np.square(q)
         if error is None:
             exponents = self._log_prior + 0.5 * explained / noise
@@ -263,7 +296,7 @@ class SingleEffects:
         top = max(float(exponents.max()), -np.finfo(float).max)
         alpha = np.where(self.problem.usable, np.exp(np.maximum(exponents - top, -700.0)), 0.0)
         total = max(float(alpha.sum()), np.finfo(float).tiny)
-        evidence = top + float(np.log(total)) - 0.5 * float(np.log1p(ratio))
+        evidence = top + float(np.log(total)) + 0.5 * float(np.log1p(-kappa))
         alpha /= total
         alpha[alpha < _NEGLIGIBLE] = 0.0
         exists = float(expit(evidence))
@@ -275,22 +308,9 @@ class SingleEffects:
         gain = (float(expected @ q) - 0.5 * n * found.square) / noise
         return replace(found, product=self.problem.times(expected), price=gain - float(np.logaddexp(0.0, evidence)))
 
-    def at(self, m: int, q: Array, hyper: Hyperparameters) -> Effect:
-        """An effect of which it is known that candidate m carries it."""
-        n, noise = self.problem.size, hyper.noise
-        ratio = n * hyper.prior / noise
-        kappa = ratio / (1.0 + ratio)
-        alpha = np.zeros_like(q)
-        alpha[m] = 1.0
-        mean, variance = kappa * q / n, kappa * noise / n
-        evidence = float(self._log_prior[m] + 0.5 * kappa * q[m] ** 2 / (n * noise) - 0.5 * np.log1p(ratio))
-        found = Effect(alpha, 1.0, evidence, mean, variance, np.zeros(0), 0.0)
-        gain = (mean[m] * q[m] - 0.5 * n * found.square) / noise
-        return replace(found, product=mean[m] * self.problem.columns([m])[0], price=gain - evidence)
-
     # -- all of them ---------------------------------------------------------------------------------------
 
-    def bound(self, state: State) -> float:
+    def bound(self, state: Effects) -> float:
         """The lower bound F of the log evidence."""
         noise = state.hyper.noise
         return (
@@ -299,14 +319,14 @@ class SingleEffects:
             - sum(effect.price for effect in state.effects)
         )
 
-    def expected_error(self, state: State) -> float:
+    def expected_error(self, state: Effects) -> float:
         """Expected weighted sum of squared errors."""
         expected = state.expected
         error = self.problem.total - float(np.dot(expected, self.problem.products + state.residual))
         spread = sum(self.problem.size * e.square - float(e.expected @ e.product) for e in state.effects)
         return max(error, 0.0) + spread
 
-    def sweep(self, state: State) -> State:
+    def sweep(self, state: Effects) -> Effects:
         """Update every effect once, and leave out those that are probably not there."""
         residual, effects = state.residual, list[Effect]()
         for old in state.effects:
@@ -316,9 +336,9 @@ class SingleEffects:
             if updated.there:
                 effects.append(updated)
                 residual = q - updated.product
-        return State(tuple(effects), residual, state.hyper)
+        return Effects(tuple(effects), residual, state.hyper)
 
-    def learn(self, state: State) -> State:
+    def learn(self, state: Effects) -> Effects:
         """Noise and prior variance that raise the bound most, given the effects."""
         hyper, there = state.hyper, sum(effect.exists for effect in state.effects)
         prior = hyper.prior
@@ -333,7 +353,7 @@ class SingleEffects:
         """A prior variance such that an effect can be told from none."""
         return max(prior, _SMALLEST * noise / self.problem.size) if self.prior is None else self.prior
 
-    def settle(self, state: State, *, learn: bool = True, beyond: float = -np.inf) -> State:
+    def settle(self, state: Effects, *, learn: bool = True, beyond: float = -np.inf) -> Effects:
         """Sweeps until the bound rises no more, or too slowly to come beyond a given one."""
         before = -np.inf
         for _ in range(_SWEEPS):
@@ -349,38 +369,48 @@ class SingleEffects:
 
     # -- how many, and which -------------------------------------------------------------------------------
 
-    def start(self, places: Sequence[int], noise: float) -> State:
+    def start(self, places: Sequence[int], noise: float) -> Effects:
         """Effects at given candidates, fitted together."""
         n, products = self.problem.size, self.problem.products
         places = [m for m in places if self.problem.usable[m]]
         if not places:
-            best = float(np.max(np.square(products))) / n**2
-            return State((), products.copy(), Hyperparameters(noise, self._at_least(best, noise)))
+            return self.known([], Hyperparameters(noise, float(np.max(np.square(products))) / n**2))
         gram = self.problem.columns(places)[:, places]
         weights = np.linalg.solve(gram + 1e-6 * n * np.eye(len(places)), products[places])
-        hyper = Hyperparameters(noise, self._at_least(float(np.mean(np.square(weights))), noise))
-        effects, residual = [], products - weights @ self.problem.columns(places)
-        for m, w in zip(places, weights, strict=True):
-            own = w * self.problem.columns([m])[0]
-            effects.append(self.at(m, residual + own, hyper))
-            residual = residual + own - effects[-1].product
-        return State(tuple(effects), residual, hyper)
+        if len(places) > self.max_effects:
+            largest = np.argsort(-np.abs(weights), kind="stable")[: self.max_effects]
+            return self.start([places[k] for k in largest], noise)
+        expected = np.zeros((len(places), len(products)))
+        expected[np.arange(len(places)), places] = weights
+        return self.known(expected, Hyperparameters(noise, float(np.mean(np.square(weights)))))
 
-    def extend(self, state: State) -> State:
-        """One effect more, as long as it is more probable than not that there is one."""
+    def known(self, expected: Iterable[Array], hyper: Hyperparameters) -> Effects:
+        """Effects of known expected coefficients of the scaled columns."""
+        effects = tuple(self._placed(b) for b in expected)
+        residual = self.problem.products - sum((e.product for e in effects), np.zeros_like(self.problem.products))
+        return Effects(effects, residual, replace(hyper, prior=self._at_least(hyper.prior, hyper.noise)))
+
+    def _placed(self, b: Array) -> Effect:
+        """An effect of known coefficients: before it is updated, only its product counts."""
+        return Effect(np.sign(np.abs(b)), 1.0, 0.0, b, 0.0, self.problem.times(b), 0.0)
+
+    def extend(self, state: Effects) -> Iterator[Effects]:
+        """These effects, and with one more as long as it is more probable than not that there is one."""
+        yield state
         while len(state.effects) < self.max_effects:
             fresh = self.effect(state.residual, state.hyper)
             if not fresh.there:
-                break
-            grown = State((*state.effects, fresh), state.residual - fresh.product, state.hyper)
-            grown = self.settle(grown)
-            if len(grown.effects) <= len(state.effects):
-                # It drove another out, or did not last: what is left must be better by itself.
-                return grown if self.bound(grown) > self.bound(state) else state
-            state = grown
-        return state
+                return
+            grown = self.settle(Effects((*state.effects, fresh), state.residual - fresh.product, state.hyper))
+            lasted = len(grown.effects) > len(state.effects)
+            # If it drove another out, or did not last, what is left must be better by itself.
+            if lasted or self.bound(grown) > self.bound(state):
+                state = grown
+                yield state
+            if not lasted:
+                return
 
-    def exchange(self, state: State) -> State | None:
+    def exchange(self, state: Effects) -> Effects | None:
         """A better state that updates of one effect at a time cannot reach; None if there is none.
 
         A candidate that correlates with two causes can hold the place of both.  For every effect, with its place taken
@@ -396,65 +426,242 @@ class SingleEffects:
                     return settled
         return None
 
-    def _trials(self, state: State, k: int) -> list[State]:
-        """States like this one in which effect k is elsewhere, or nowhere."""
-        effect = state.effects[k]
+    def _trials(self, state: Effects, k: int) -> list[Effects]:
+        """Sums like this one in which effect k is elsewhere, or nowhere."""
+        effect, hyper = state.effects[k], state.hyper
         q = state.residual + effect.product
         cosines = np.abs(self.problem.columns([effect.lead])[0]) / self.problem.size
         others = state.effects[:k] + state.effects[k + 1 :]
         trials = []
         if any(cosines[other.lead] > _RELATED for other in others):
-            trials.append(State(others, q, state.hyper))
+            trials.append(Effects(others, q, hyper))
         # Relatives that explain a good part of what the effect does, and are none of its own likely candidates.
         related = (cosines > _RELATED) & (effect.alpha < 0.01) & self.problem.usable
         related &= np.abs(q) > 0.5 * np.abs(q[effect.lead])
         for m in np.argsort(-np.abs(np.where(related, q, 0.0)))[:_ALTERNATIVES]:
             if not related[m]:
                 break
-            first = self.at(int(m), q, state.hyper)
-            second = self.effect(q - first.product, state.hyper)
+            b = np.zeros_like(q)
+            b[m] = self.shrinkage(hyper) * q[m] / self.problem.size
+            first = self._placed(b)
+            second = self.effect(q - first.product, hyper)
             left = q - first.product - second.product
-            trials.append(State((*others, first, second), left, state.hyper))
+            trials.append(Effects((*others, first, second), left, hyper))
         return trials
 
-    def climb(self, state: State) -> State:
+    def climb(self, state: Effects) -> Iterator[Effects]:
         """From given effects to the end."""
-        state = self.extend(self.settle(state) if state.effects else state)
+        state = self.settle(state) if state.effects else state
         for _ in range(_EXCHANGES):
+            for grown in self.extend(state):
+                state = grown
+                yield state
             exchanged = self.exchange(state)
             if exchanged is None:
-                break
-            state = self.extend(self.settle(exchanged))
-        return state
+                return
+            state = self.settle(exchanged)
 
-    def run(self, places: Sequence[int], noise: float) -> State:
-        """The best that is found from given candidates, and from none.
+    def run(self, places: Sequence[int], noise: float) -> Iterator[Effects]:
+        """From given candidates, and from none.
 
         A noise that is learned from the start on lets the first effects, or the many of a model with more candidates
         than rows, explain the rest away.  So effects are also added one by one at noises that are held, and released
         when there is none to add.
         """
-        found = [self.climb(self.start(places, noise))]
-        if self.noise is None and len(found[0].effects) <= _FEW_EFFECTS:
+        state = self.start(places, noise)
+        for climbed in self.climb(state):
+            state = climbed
+            yield state
+        if self.noise is None and len(state.effects) <= _FEW_EFFECTS:
             variance = max(self.problem.total / self.problem.observations, np.finfo(float).tiny)
-            for share in _HELD:
-                held = SingleEffects(
-                    self.problem,
-                    noise=share * variance,
-                    prior=self.prior,
-                    max_effects=min(self.max_effects, _FEW_EFFECTS),
-                    rise=_ROUGHLY,
-                )
-                found.append(self.climb(held.extend(held.start([], share * variance))))
-        return max(found, key=self.bound)
+            most = min(self.max_effects, _FEW_EFFECTS)
+            for held in (share * variance for share in _HELD):
+                search = Search(self.problem, noise=held, prior=self.prior, max_effects=most, rise=_ROUGHLY)
+                *_, begun = search.extend(search.start([], held))
+                yield from self.climb(begun)
 
-    def finish(self, state: State) -> State:
-        """The effects as they are reported, and what one more would be: probably none."""
-        if self.noise is not None:
-            return replace(state, effects=(*state.effects, self.effect(state.residual, state.hyper)))
-        error, effects = self.expected_error(state), list[Effect]()
-        for old in state.effects:
-            q = state.residual + old.product
-            without = error + 2.0 * float(old.expected @ q) - self.problem.size * old.square
-            effects.append(self.effect(q, state.hyper, without))
-        return replace(state, effects=(*effects, self.effect(state.residual, state.hyper, error)))
+    def finish(self, state: Effects) -> Effects:
+        """The effects as they are reported, and what one more would be, if there may be one: probably none."""
+        error, effects = self.expected_error(state) if self.noise is None else None, state.effects
+        if error is not None:
+            effects = tuple(self._without(old, state, error) for old in effects)
+        if len(effects) < self.max_effects:
+            effects = (*effects, self.effect(state.residual, state.hyper, error))
+        return replace(state, effects=effects)
+
+    def _without(self, old: Effect, state: Effects, error: float) -> Effect:
+        """An effect with the noise integrated out."""
+        q = state.residual + old.product
+        left = error + 2.0 * float(old.expected @ q) - self.problem.size * old.square
+        return self.effect(q, state.hyper, left)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The effects of a fit, in units of the functions and the targets: what a search for them may go on from.
+
+    Attributes
+    ----------
+    weights : tuple of pairs of ndarrays
+        Functions that may carry each effect, and the expected weights.
+    noise, prior : float
+        Noise variance; prior variance of the weights of functions whose mean square is one.
+    """
+
+    weights: tuple[tuple[Index, Array], ...]
+    noise: float
+    prior: float
+
+    @classmethod
+    def of(cls, problem: Correlations, state: Effects) -> Found:
+        """Those of a search."""
+        expected = [effect.expected * problem.scale for effect in state.effects]
+        weights = tuple((np.flatnonzero(w), w[np.flatnonzero(w)]) for w in expected)
+        return cls(weights, state.hyper.noise, state.hyper.prior)
+
+    def scaled(self, unit: float) -> Found:
+        """Of targets in units this much smaller."""
+        weights = tuple((functions, unit * w) for functions, w in self.weights)
+        return Found(weights, unit**2 * self.noise, unit**2 * self.prior)
+
+    def again(self, search: Search) -> Effects:
+        """The same effects of the same problem, or of one that hardly differs, settled."""
+        scale, expected = search.problem.scale, np.zeros((len(self.weights), len(search.problem.scale)))
+        for b, (functions, w) in zip(expected, self.weights, strict=True):
+            b[functions] = w / np.where(scale[functions] > 0.0, scale[functions], np.inf)
+        return search.settle(search.known(expected, Hyperparameters(self.noise, self.prior)))
+
+
+@dataclass(kw_only=True)
+class SingleEffectsState(State):
+    """The search, its further steps, and the best effects so far."""
+
+    search: Search
+    steps: Iterator[Effects]
+    best: Effects | None = None
+    tol: float = 0.0
+
+    @property
+    def n_active(self) -> int:
+        """Number of effects."""
+        return 0 if self.best is None else len(self.best.effects)
+
+    @property
+    def noise_variance(self) -> float:
+        """That of the best effects."""
+        return 1.0 / self.active.beta if self.best is None else self.best.hyper.noise
+
+
+class SingleEffects(Solver[SingleEffectsState]):
+    r"""A sum of single effects (regression only): which functions, where several could do the same.
+
+    What is maximised is the bound of single effects, whose weights share one prior variance.  The model has the most
+    probable function of every effect, with precisions and noise by its own evidence; which functions could stand in for
+    it, ``inclusion_`` and ``credible_sets()`` of the estimator say.
+
+    Parameters
+    ----------
+    max_effects : int, optional
+        Largest number of effects; None means a quarter of the rows, and at least ten.
+    tol, max_iter, random_state : optional
+        As in the estimators; where given here, they win.  An iteration is an effect that comes, or an exchange; ``tol``
+        is for the model's precisions and the certificate.
+    callback : callable, optional
+        ``callback(record, active)`` after every iteration; returning True stops the fit.
+    """
+
+    takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST})
+    takes_why = "its effects are those of a regression; inclusion_ and credible_sets() answer after every other solver"
+    takes_shared = False
+
+    def __init__(
+        self,
+        max_effects: int | None = None,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        random_state: int | None = None,
+        callback: Callable[..., bool | None] | None = None,
+    ) -> None:
+        self.max_effects = max_effects
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callback = callback
+
+    @property
+    def status_if_uncertified(self) -> Status:
+        """The bound of single effects is what converges."""
+        return Status.SINGLE_EFFECTS
+
+    @property
+    def in_batches(self) -> bool:
+        """The search starts from the functions that the evidence chooses, and where these are few from none as well."""
+        return True
+
+    def check(self) -> None:
+        """Raise where a setting is out of range."""
+        check_max_effects(self.max_effects)
+        self.check_stopping()
+
+    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SingleEffectsState:
+        """No effect; from a model that is given, one at each of its functions."""
+        problem: GaussianProblem = active.problem
+        bias, noise = problem.bias, 1.0 / active.beta
+        candidates = Correlations(
+            problem.design,
+            problem.targets[:, 0],
+            problem.weights,
+            constant=None if bias is None else problem.design.columns([bias])[:, 0],
+            size=problem.n_effective,
+            candidates=problem.eligible,
+            unexplained=problem.unexplained,
+        )
+        most = limit_of_effects(self.max_effects, candidates)
+        search = Search(candidates, noise=None if learn_noise else noise, max_effects=most)
+        steps = search.climb(search.start(active.indices, noise)) if active.size else search.run([], noise)
+        return SingleEffectsState(
+            active=active, learn_noise=learn_noise, evidence=-np.inf, rng=rng, search=search, steps=steps
+        )
+
+    def step(self, state: SingleEffectsState, tol: float) -> Info | None:
+        """One effect more, or others; the best so far stay."""
+        found, state.tol = next(state.steps, None), tol
+        if found is None:
+            return None
+        bound = state.search.bound(found)
+        if bound > state.evidence:
+            state.best, state.evidence = found, bound
+        return Info("sweep", n_moves=1)
+
+    def shown(self, state: SingleEffectsState) -> Active:
+        """The model of the effects so far."""
+        return self.model(state)
+
+    def model(self, state: SingleEffectsState) -> Active:
+        """The most probable function of every effect, and the constant, at the joint maximum of their evidence."""
+        if state.best is None:
+            return state.active.recompute()
+        problem: GaussianProblem = state.active.problem
+        functions = sorted({effect.lead for effect in state.best.effects})
+        if problem.bias is not None and problem.eligible[problem.bias]:
+            functions.append(problem.bias)
+        # To begin with, all of them together have the variance of the targets.
+        alpha = len(functions) * problem.sqnorms[functions] / (problem.n_effective * problem.mean_square)
+        begun = ActiveSet.from_model(problem, functions, alpha, 1.0 / state.noise_variance)
+        return begun.settled(state.tol, learn_noise=state.learn_noise)
+
+    def effects(self, state: SingleEffectsState) -> Found | None:
+        """The effects themselves."""
+        return None if state.best is None else Found.of(state.search.problem, state.best)
+
+
+def check_max_effects(value: Any) -> None:
+    """Refuse a largest number of effects that is none."""
+    if value is not None and not (is_number(value, Integral) and value >= 1):
+        raise ValueError(f"max_effects={value!r}: expected None or a positive integer")
+
+
+def limit_of_effects(given: int | None, problem: Correlations) -> int:
+    """Largest number of effects: of the candidates, and by default of a quarter of the rows, ten at least."""
+    most = max(10, int(problem.size) // 4) if given is None else given
+    return min(most, len(problem.usable))
