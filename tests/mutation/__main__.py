@@ -59,9 +59,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "inference/models/evidence.py": _ACTIVE,
     "inference/models/bound.py": ("unit/test_predictive.py",),
     "inference/models/screening.py": ("reference/test_screening.py", *_CLASSES),
-    "inference/objective/scores.py": (*_ACTIVE, "reference/test_fixed_points.py"),
-    "inference/objective/noise.py": _ACTIVE,
-    "inference/objective/support.py": (
+    "inference/objective.py": (
+        *_ACTIVE,
+        "reference/test_fixed_points.py",
         f"{_SUPPORT}expected_number_of_false_functions_is_bounded",
         f"{_SUPPORT}conservative_rule_holds_for_every_function_kept_and_left_out",
         f"{_SUPPORT}support_report_is_a_table",

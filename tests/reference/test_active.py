@@ -8,8 +8,7 @@ from sparsebayes.basis import RBF, Bias, LinearSpline
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.noise import NoiseProfile
-from sparsebayes.inference.objective.scores import score
+from sparsebayes.inference.objective import NoiseProfile, score
 
 MOVES = 30
 

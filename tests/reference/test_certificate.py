@@ -9,7 +9,7 @@ from sparsebayes.design import DenseDesign
 from sparsebayes.inference.fit.certificate import certify
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.noise import NoiseProfile
+from sparsebayes.inference.objective import NoiseProfile
 
 TOL = 1e-3
 

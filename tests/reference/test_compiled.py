@@ -15,7 +15,6 @@ from sparsebayes import RVR
 from sparsebayes.datasets import make_sinc
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models import compiled, gaussian
-from sparsebayes.inference.models.compiled import How
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram, Posterior, Products
 from sparsebayes.inference.models.problem import GaussianProblem
 
@@ -49,7 +48,7 @@ def posed(draw, rng, Phi, signal):
     weights = rng.integers(1, 4, n).astype(float) if draw(st.booleans()) else np.ones(n)
     data = Gram(GaussianProblem(DenseDesign(Phi), t, weights, np.ones(m, dtype=bool), inclusion_cost=cost))
     functions = rng.choice(m, draw(st.integers(1, m)), replace=False).astype(np.intp)
-    products = Products.of(data, functions, suffice=draw(st.booleans()))
+    products = Products.of(data, functions)
     alpha = np.exp(2.0 * rng.normal(size=len(functions))) / data.mean_square
     beta = 1.0 / (draw(st.sampled_from([0.1, 0.003])) * data.mean_square)
     posterior = Posterior.of(products, alpha, beta)
@@ -78,7 +77,7 @@ def both(model, library, tol, *, closely):
     """Settled in NumPy and by the library."""
     here = model.posterior
     expected = model._settled(tol) if closely else model._relaxed(tol)
-    return expected, model._compiled(How.CLOSELY if closely else How.ROUGHLY, library, here.products, here.alpha, tol)
+    return expected, model._compiled(library, here.products, here.alpha, tol, closely=closely)
 
 
 class TestSameAnswer:
@@ -105,31 +104,31 @@ class TestSameAnswer:
         if closely and tol == 1e-6:
             assert found._settled(tol).objective <= found.objective + 10.0 * tol + gaussian._ROUNDING * scale
 
-    @pytest.mark.parametrize("how", [How.ROUGHLY, How.CLOSELY])
+    @pytest.mark.parametrize("closely", [False, True])
     @pytest.mark.parametrize("targets", [1, 2])
-    def test_the_posterior_is_that_of_its_precisions(self, library, targets, how):
+    def test_the_posterior_is_that_of_its_precisions(self, library, targets, closely):
         rng = np.random.default_rng(3)
         Phi, weights = rng.normal(size=(80, 40)), np.ones(80)
         t = Phi[:, :5] @ rng.normal(size=(5, targets)) + 0.3 * rng.normal(size=(80, targets))
         data = Gram(GaussianProblem(DenseDesign(Phi), t, weights, np.ones(40, dtype=bool)))
         products = Products.of(data, np.arange(40))
         model = GaussianModel(Posterior.of(products, np.full(40, 0.5), 2.0), learn_noise=True)
-        found = model._compiled(how, library, products, model.posterior.alpha, 1e-8).posterior
+        found = model._compiled(library, products, model.posterior.alpha, 1e-8, closely=closely).posterior
         assert 5 <= len(found.alpha) < 40
         expected = Posterior.of(Products.of(data, found.products.functions), found.alpha, found.beta)
         for name in ("inverse", "half", "mean", "residual_sumsq", "log_evidence"):
             np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(found.products.gram, expected.products.gram)
 
-    @pytest.mark.parametrize("how", [How.ROUGHLY, How.CLOSELY])
-    def test_a_model_without_posterior(self, library, how):
+    @pytest.mark.parametrize("closely", [False, True])
+    def test_a_model_without_posterior(self, library, closely):
         column = np.linspace(-1.0, 1.0, 20)
         Phi = np.column_stack([column, column])
         data = Gram(GaussianProblem(DenseDesign(Phi), column[:, None], np.ones(20), np.ones(2, dtype=bool)))
         products, alpha = Products.of(data, np.arange(2)), np.full(2, 1e-14)
         assert Posterior.of(products, alpha, 1e6) is None
         model = GaussianModel.empty(data, 1e6, learn_noise=True)
-        assert model._compiled(how, library, products, alpha, 1e-3) is None
+        assert model._compiled(library, products, alpha, 1e-3, closely=closely) is None
 
     def test_what_is_given_stays_as_it_is(self, library):
         rng = np.random.default_rng(0)
@@ -141,7 +140,7 @@ class TestSameAnswer:
         products, alpha = Products.of(data, np.arange(8)), np.ones(8)
         before = products.gram.copy(), products.projection.copy()
         model = GaussianModel(Posterior.of(products, alpha, 1.0), learn_noise=True)
-        model._compiled(How.CLOSELY, library, products, alpha, 1e-6)
+        model._compiled(library, products, alpha, 1e-6, closely=True)
         np.testing.assert_array_equal(alpha, 1.0)
         np.testing.assert_array_equal(products.gram, before[0])
         np.testing.assert_array_equal(products.projection, before[1])
@@ -209,6 +208,6 @@ def test_rules_are_those_of_the_reference(library):
     products = Products.of(data, np.arange(12))
     model = GaussianModel(Posterior.of(products, np.ones(12), 1.0), learn_noise=True)
     held = replace(model, learn_noise=False)
-    ends = [one._compiled(How.CLOSELY, library, products, np.ones(12), 1e-8).beta for one in (model, held)]
+    ends = [one._compiled(library, products, np.ones(12), 1e-8, closely=True).beta for one in (model, held)]
     assert ends[0] > 10.0
     assert ends[1] == 1.0

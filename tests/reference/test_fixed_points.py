@@ -14,8 +14,7 @@ from sparsebayes.inference.models.bound import BoundActive
 from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.laplace import LaplaceActive, LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.noise import NoiseProfile
-from sparsebayes.inference.objective.scores import Hyperpriors
+from sparsebayes.inference.objective import Hyperpriors, NoiseProfile
 from sparsebayes.likelihood import Bernoulli, Categorical
 
 

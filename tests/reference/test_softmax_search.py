@@ -12,7 +12,7 @@ from sparsebayes.inference.models import mode
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.newton import find_better_mode, find_mode
-from sparsebayes.inference.objective.scores import score
+from sparsebayes.inference.objective import score
 from sparsebayes.inference.search import working
 from sparsebayes.likelihood import Categorical
 

@@ -28,7 +28,7 @@ from sparsebayes.basis import (
     ThinPlateSpline,
 )
 from sparsebayes.export import load, save
-from sparsebayes.inference.objective.support import Supports
+from sparsebayes.inference.objective import Supports
 
 BASES = [
     None,

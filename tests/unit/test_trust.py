@@ -19,7 +19,7 @@ from sparsebayes.estimators.summary import verdict
 from sparsebayes.inference import Status
 from sparsebayes.inference.fit.robust import near_trimmed_fit
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.support import SupportRule
+from sparsebayes.inference.objective import SupportRule
 from sparsebayes.posterior import conformal_quantile
 
 X, Y = datasets.make_sinc(100, noise=0.1, random_state=0)

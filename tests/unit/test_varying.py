@@ -14,7 +14,7 @@ from sparsebayes.inference.fit import folds
 from sparsebayes.inference.fit.settings import Settings
 from sparsebayes.inference.fit.varying import run_varying
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.support import SupportRule
+from sparsebayes.inference.objective import SupportRule
 from sparsebayes.posterior.varying import VaryingNoise
 from sparsebayes.report import write_report
 from sparsebayes.testing import check_posterior

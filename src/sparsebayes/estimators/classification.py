@@ -23,7 +23,7 @@ from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.support import Support, SupportRule, Supports
+from sparsebayes.inference.objective import Support, SupportRule, Supports
 from sparsebayes.likelihood import ArrayBernoulli, ArrayCategorical, Bernoulli, Categorical, Likelihood
 from sparsebayes.posterior import ClassPosterior
 from sparsebayes.posterior.classes import TEMPERS

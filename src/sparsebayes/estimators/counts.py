@@ -15,7 +15,7 @@ from sparsebayes.estimators.task import Task
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.rates import nearest_to_rates
-from sparsebayes.inference.objective.support import Support
+from sparsebayes.inference.objective import Support
 from sparsebayes.likelihood import Poisson
 from sparsebayes.posterior import PoissonPosterior
 

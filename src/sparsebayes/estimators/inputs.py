@@ -49,7 +49,7 @@ from sparsebayes.estimators.summary import Described
 from sparsebayes.estimators.support_report import SupportReport, make_report, name_functions
 from sparsebayes.estimators.task import Task
 from sparsebayes.inference import ParameterStatus, Solver
-from sparsebayes.inference.objective.support import SUPPORTS, Support, SupportRule
+from sparsebayes.inference.objective import SUPPORTS, Support, SupportRule
 from sparsebayes.posterior import Term
 from sparsebayes.typing import Array, Index
 

@@ -19,7 +19,7 @@ from sparsebayes.inference.fit.robust import run_robust
 from sparsebayes.inference.fit.settings import Warm
 from sparsebayes.inference.fit.varying import LogVariance, run_varying
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.support import Support, SupportRule
+from sparsebayes.inference.objective import Support, SupportRule
 from sparsebayes.inference.solvers.single_effects import Found
 from sparsebayes.kernel_learning.process import spread_rows
 from sparsebayes.likelihood import ROBUST, OutlierMixture, RobustNoise, StudentT

@@ -43,7 +43,7 @@ from sparsebayes.estimators.rows import row_blocks
 from sparsebayes.estimators.task import Task
 from sparsebayes.inference import Solver
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
-from sparsebayes.inference.objective.support import SUPPORTS
+from sparsebayes.inference.objective import SUPPORTS
 from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 
 from sparsebayes.frames import data_frame
-from sparsebayes.inference.objective.support import Support, SupportRule
+from sparsebayes.inference.objective import Support, SupportRule
 from sparsebayes.typing import Array
 
 # Columns of the table, and what they are called where it is printed.

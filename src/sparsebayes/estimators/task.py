@@ -15,7 +15,7 @@ from sparsebayes.estimators.checkpoint import CheckpointFile
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.inference import Result, Settings, Solver, Status
 from sparsebayes.inference.fit.settings import Warm
-from sparsebayes.inference.objective.support import SupportRule
+from sparsebayes.inference.objective import SupportRule
 
 Array = NDArray[np.float64]
 

@@ -32,7 +32,7 @@ from sparsebayes.design import Reduction
 from sparsebayes.estimators import EXPORTED
 from sparsebayes.estimators.portable import Portable
 from sparsebayes.inference import Certificate, ParameterStatus, Record, Status
-from sparsebayes.inference.objective.support import Support, SupportRule, Supports
+from sparsebayes.inference.objective import Support, SupportRule, Supports
 from sparsebayes.posterior import (
     Calibration,
     ClassPosterior,

@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 
 from sparsebayes import SparseBayesRegressor
-from sparsebayes.inference.objective.support import SupportRule
+from sparsebayes.inference.objective import SupportRule
 
 
 def kept(rows: int, columns: int, seed: int, noise_variance: float | None) -> int:

@@ -68,7 +68,6 @@ _POLICIES = (
     Variation("two kicks", "search.starts", "KICKS", [4.0, 2.0]),
     Variation("kicks go round once", "fit.run", "_WORTHWHILE", math.inf),
     Variation("no start from all functions", "search.starts", "_SMALL_DICTIONARY", 0),
-    Variation("no single moves from nothing", "fit.run", "_SMALL_MODEL", 0),
     Variation("every start is trusted", "fit.run", "_UNSUSPICIOUS", math.inf),
     Variation("no judge of the noise", "fit.guard", "SUSPICIOUS", math.inf),
     Variation("one function at a time", options={"solver__batch": 1}),

@@ -9,8 +9,7 @@ import numpy as np
 
 from sparsebayes.design import CompressedDesign, ScreenedDesign
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.objective.noise import NoiseProfile
-from sparsebayes.inference.objective.scores import FLAT, Hyperpriors, score, verify
+from sparsebayes.inference.objective import FLAT, Hyperpriors, NoiseProfile, score, verify
 
 # The noise is degenerate when hardly a row is left to estimate it from.
 _DEGENERATE = 0.05
@@ -164,7 +163,7 @@ def _compression_error(active: Active) -> float:
 
 def _noise(active: Active, hyperpriors: Hyperpriors) -> tuple[float, float, bool]:
     """Gradient and gain of the noise, and whether the data determine it at all."""
-    profile = NoiseProfile.of(active.noisy(), hyperpriors.c, hyperpriors.noise_rate(active))
+    profile = NoiseProfile.of(active, hyperpriors.c, hyperpriors.noise_rate(active))
     here = float(np.log(active.beta))
     _, best = profile.maximum(here, -float(np.log(active.problem.noise_floor)))
     left = 1.0 - active.problem.share(float(np.sum(active.well_determined)))

@@ -25,7 +25,7 @@ from sparsebayes.inference.models.classes import RANGE, ClassModel, ClassRows
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.support import Support
+from sparsebayes.inference.objective import Support
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.solvers.solver import Solver
 from sparsebayes.inference.status import Status

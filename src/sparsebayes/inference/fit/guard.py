@@ -28,9 +28,9 @@ from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.fit.run import LITTLE_MORE, Result, run
 from sparsebayes.inference.fit.settings import Settings
 from sparsebayes.inference.models.gaussian import GaussianModel
-from sparsebayes.inference.models.interface import Noisy
+from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.support import SupportRule
+from sparsebayes.inference.objective import SupportRule
 from sparsebayes.inference.solvers.solver import Solver
 from sparsebayes.inference.status import Status
 
@@ -77,7 +77,7 @@ class _Judge:
 
     Attributes
     ----------
-    conservative : Noisy or None
+    conservative : Active or None
         The conservative model, where a suspect has collapsed.
     acquitted : float
         Share of the rows that a model may use up without being suspect.
@@ -90,10 +90,10 @@ class _Judge:
         self.settings = replace(settings, grow=None, observe=None, reached=None, keeper=None, warm=None)
         self.solver = copy.copy(solver)
         self.solver.callback = None
-        self.conservative: Noisy | None = None
+        self.conservative: Active | None = None
         self.acquitted = SUSPICIOUS
 
-    def noise_collapsed(self, model: Noisy | GaussianModel) -> bool:
+    def noise_collapsed(self, model: Active | GaussianModel) -> bool:
         """Whether the noise of a model has collapsed."""
         used = model.used
         if used <= self.acquitted:

@@ -39,8 +39,6 @@ _CERTIFICATION_ROUNDS = 3
 _HARDLY = 0.1
 # What a kick has to bring for all of them to be tried again, in nats.
 _WORTHWHILE = 1.0
-# Models up to this size cost little to find again by single moves.
-_SMALL_MODEL = 25
 # Shares of a search that are behind when the pass over all rows, the search on a part of them, the places on all rows,
 # the climb among nearly dependent functions and the certificate begin: means over 40,000 rows of protein, 50,000 of
 # diamonds and 60,000 of kegg, in processor seconds, halved where both of two cores compute.  Where there is no such
@@ -173,14 +171,11 @@ class _Run:
 
     def _search(self) -> Status:
         try:
-            in_batches = self._in_batches()
-            if in_batches:
+            if self._in_batches():
                 self._follow(self._plan())
                 if self.solver.own_objective:  # which may be less than the evidence that the batches reached
                     self.best = replace(self.best, number=self._next_number())
             self._make_moves(self.best)
-            if in_batches:
-                self._single_moves()
             self._keep()
             self._restarts()
         except _Stopped as stop:
@@ -276,25 +271,12 @@ class _Run:
             self._noting(self.best)(GaussianModel.empty(data, found.beta, found.learn_noise), found)
         return found
 
-    def _single_moves(self) -> None:
-        """The paper's single moves from nothing, on the exact active set, where that costs little.
-
-        Batches leave out functions that inner products cannot tell apart; nearly dependent ones, such as splines, are
-        told apart here.
-        """
-        state = self.best.state
-        problem, learn = state.active.problem, state.learn_noise
-        if self.solver.effort == "fast" or state.active.size > _SMALL_MODEL or problem.parent is not None:
-            return
-        beta = 1.0 / (FIRST_NOISE * problem.mean_square) if learn else state.active.beta
-        self._begin_again(empty_model(problem, beta), self._next_number(), self.settings.tol)
-
-    def _begin_again(self, model: Active, number: int, worthwhile: float = 0.0) -> None:
-        """Make single moves from a model; where they end higher by more than a little, that is the best."""
+    def _begin_again(self, model: Active, number: int) -> None:
+        """Make single moves from a model; where they end higher, that is the best."""
         state = self.best.state
         trial = _begun(number, self.solver.init(model, state.learn_noise, state.rng), model.size)
         self._make_moves(trial)
-        if trial.state.objective > state.objective + worthwhile:
+        if trial.state.objective > state.objective:
             self.best = trial
 
     def _next_number(self) -> int:
@@ -468,7 +450,7 @@ class _Run:
             state.widest = state.active.approximate and state.active.problem.parent is not None
             return state.widest
         state.widen(wider_set)
-        if state.learn_noise and doubts is not None and doubts(state.active.noisy()):
+        if state.learn_noise and doubts is not None and doubts(state.active):
             raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
         return True
 

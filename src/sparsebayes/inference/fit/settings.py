@@ -11,7 +11,7 @@ from sparsebayes.inference.fit.checkpoint import Keeper
 from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.gaussian import GaussianModel
-from sparsebayes.inference.models.interface import Active, Noisy
+from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.status import Record
 
@@ -62,7 +62,7 @@ class Settings:
     restarts: int = 0
     restart_rng: np.random.Generator | None = None
     folds: Folds | None = None
-    doubts: Callable[[Noisy | GaussianModel], bool] | None = None
+    doubts: Callable[[Active | GaussianModel], bool] | None = None
     whole: bool = False
 
 

@@ -41,7 +41,7 @@ from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective.support import SupportRule
+from sparsebayes.inference.objective import SupportRule
 from sparsebayes.inference.solvers.solver import Solver
 from sparsebayes.inference.status import Status
 from sparsebayes.likelihood import SquaredErrors

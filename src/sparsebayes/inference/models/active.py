@@ -31,7 +31,7 @@ from sparsebayes.inference.models.evidence import (
     log_evidence,
 )
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
-from sparsebayes.inference.models.interface import Noisy
+from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import inverse_upper, log_det, reflected, solve_cholesky, tall_qr, try_cholesky
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.models.screening import may_gain
@@ -198,7 +198,7 @@ class Factors:
         return Factors(problem, self.U, self.small.R, self.small.z, self.residual, C)
 
 
-class ActiveSet(Noisy):
+class ActiveSet(Active):
     """Posterior of the functions in the model, and S and Q of all functions.
 
     Attributes
@@ -219,6 +219,8 @@ class ActiveSet(Noisy):
         Sparsity and quality of every function (T&F eqs 24-25).
     """
 
+    exact = True
+
     def __init__(
         self,
         problem: GaussianProblem,
@@ -230,6 +232,7 @@ class ActiveSet(Noisy):
         self.problem, self.beta, self.indices = problem, beta, list(indices)
         self.alpha = np.zeros(0) if alpha is None else alpha.copy()
         self.factors = Factors.of(problem, self.indices) if factors is None else factors
+        self.R, self.z, self.rest = self.factors.small.R, self.factors.small.z, self.factors.small.rest
         self.posterior = SmallPosterior.of(self.factors.small, self.alpha, beta)
         self.covariance = self.posterior.covariance
 
@@ -278,23 +281,8 @@ class ActiveSet(Noisy):
 
     # -- what the factors say ------------------------------------------------------------------------------
 
-    @property
-    def R(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Coordinates of the active columns, (u, a)."""
-        return self.factors.small.R
-
-    @property
-    def z(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Coordinates of the targets, (u, T)."""
-        return self.factors.small.z
-
-    @property
-    def rest(self) -> float:
-        """Sum of squares of the targets outside the span of U."""
-        return self.factors.small.rest
-
-    @property
-    def residual_sumsq(self) -> float:
+    @cached_property
+    def residual_sumsq(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         r""":math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets."""
         return self.rest + float(np.sum((self.z - self.R @ self.mean) ** 2))
 

@@ -10,8 +10,6 @@ import ctypes
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,28 +25,14 @@ LIBRARY = SOURCE.with_suffix(".library")
 # Set to 0, it has the functions in NumPy serve although there is a library.
 SWITCH = "SPARSEBAYES_COMPILED"
 
-_ROUTINES = ("dpotrf", "dtrtri", "dpotrs", "dlauum", "dtpqrt", "dtpmqrt", "dgeqrf", "dormqr")
-
-
-class MadeOf(IntEnum):
-    """What posteriors are made of: factors, or inner products."""
-
-    FACTORS = 0
-    PRODUCTS = 1
-
-
-class How(IntEnum):
-    """How a model is settled: by the fixed point, or by Newton's method."""
-
-    ROUGHLY = 0
-    CLOSELY = 1
+_ROUTINES = ("dpotrf", "dtrtri", "dpotrs", "dlauum")
 
 
 class Task(ctypes.Structure):
     """What is settled, and by which rules; the fields are those of ``Model`` in ``settle.c``."""
 
     _fields_ = (
-        *((name, ctypes.c_int) for name in ("size", "targets", "learn_noise", "made_of")),
+        *((name, ctypes.c_int) for name in ("size", "targets", "learn_noise")),
         *((name, ctypes.c_double) for name in ("n", "sumsq", "cost", "tol")),
         *((name, ctypes.c_double) for name in ("low", "high", "most_certain", "rounding")),
         ("sweeps", ctypes.c_int),
@@ -57,7 +41,6 @@ class Task(ctypes.Structure):
         *((name, ctypes.c_double) for name in ("near_by", "reach")),
         *((name, ctypes.c_int) for name in ("n_lengths", "n_shifts")),
         *((name, ctypes.POINTER(ctypes.c_double)) for name in ("lengths", "shifts")),
-        ("block", ctypes.c_int),
     )
 
     def searching(self, lengths: Sequence[float], shifts: Sequence[float]) -> Task:
@@ -66,20 +49,6 @@ class Task(ctypes.Structure):
         self.lengths = (ctypes.c_double * len(lengths))(*lengths)
         self.shifts = (ctypes.c_double * len(shifts))(*shifts)
         return self
-
-
-@dataclass(frozen=True)
-class Settled:
-    """A settled model: places of the functions that are left, and their posterior (``gaussian.Posterior``)."""
-
-    functions: Index
-    alpha: Array
-    beta: float
-    residual_sumsq: float
-    log_evidence: float
-    inverse: Array
-    half: Array
-    mean: Array
 
 
 class Library:
@@ -96,51 +65,42 @@ class Library:
         self._settle.restype = ctypes.c_int
 
     def settle(
-        self,
-        how: How,
-        task: Task,
-        gram: Array,
-        projection: Array,
-        alpha: Array,
-        beta: float,
-    ) -> Settled | None:
+        self, task: Task, gram: Array, projection: Array, alpha: Array, beta: float, *, closely: bool
+    ) -> tuple[Index, Array, float, Array, Array, Array, float, float] | None:
         """Settle a model; None where it has no posterior.
 
         Parameters
         ----------
-        how : How
-            Whether roughly or closely.
         task : Task
             The rules; its size and number of targets are set here.
         gram, projection : ndarray of shape (a, a), (a, T)
-            Inner products of the functions with one another and with the targets, or upper factors R and c.
+            Inner products of the functions with one another and with the targets.
         alpha, beta : ndarray of shape (a,), float
             Where to begin.
+        closely : bool
+            Whether by Newton's method, or roughly by the fixed point.
+
+        Returns
+        -------
+        tuple
+            Places of the functions that are left, and their posterior as ``gaussian.Posterior`` has it.
         """
         task.size, task.targets = a, targets = projection.shape
-        # C reads by columns; inner products are symmetric.
-        gram = np.ascontiguousarray(gram if task.made_of == MadeOf.PRODUCTS else gram.T, dtype=np.float64)
-        projection = np.ascontiguousarray(projection.T, dtype=np.float64)
+        gram = np.ascontiguousarray(gram, dtype=np.float64)
+        projection = np.ascontiguousarray(projection.T, dtype=np.float64)  # C reads by columns
         functions, numbers = np.arange(a, dtype=np.intc), np.array([beta, 0.0, 0.0])
         alpha, inverse = np.array(alpha, dtype=np.float64), np.empty(a * a)
         half, mean = np.empty(a * targets), np.empty(a * targets)
         arrays = gram, projection, functions, alpha, numbers, inverse, half, mean
-        left = self._settle(self._lapack, ctypes.byref(task), how, *[array.ctypes.data for array in arrays])
-        if left == -2:
+        b = self._settle(self._lapack, ctypes.byref(task), closely, *[array.ctypes.data for array in arrays])
+        if b == -2:
             raise MemoryError("there is not enough memory to settle the precisions")
-        if left < 0:
+        if b < 0:
             return None
         beta, fit, log_evidence = numbers.tolist()
-        return Settled(
-            functions[:left].astype(np.intp),
-            alpha[:left],
-            beta,
-            fit,
-            log_evidence,
-            inverse[: left * left].reshape(left, left, order="F"),
-            half[: left * targets].reshape(left, targets, order="F"),
-            mean[: left * targets].reshape(left, targets, order="F"),
-        )
+        inverse = inverse[: b * b].reshape(b, b, order="F")
+        half, mean = (values[: b * targets].reshape(b, targets, order="F") for values in (half, mean))
+        return functions[:b].astype(np.intp), alpha[:b], beta, inverse, half, mean, fit, log_evidence
 
 
 @lru_cache(maxsize=1)

@@ -32,7 +32,7 @@ from sparsebayes.inference.models.evidence import (
     leave_one_out,
     log_evidence,
 )
-from sparsebayes.inference.models.interface import Active, Noisy
+from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, log_det
 from sparsebayes.inference.models.mode import ActiveColumns
@@ -86,8 +86,11 @@ class Dual(Active):
         return self.recompute()
 
 
-class DualActive(Dual, Noisy):  # pyright: ignore[reportIncompatibleVariableOverride]
+class DualActive(Dual):
     """Gaussian posterior of any number of functions."""
+
+    exact = True
+    rest = 0.0  # nothing of the targets is outside the basis of all rows
 
     def __init__(
         self, problem: Any, indices: list[int], alpha: Array, beta: float, columns: Array | None = None
@@ -100,7 +103,8 @@ class DualActive(Dual, Noisy):  # pyright: ignore[reportIncompatibleVariableOver
         white = root * solve_triangular(self._factor, self.z, trans=1, check_finite=False)
         self._Q = self._half.T @ white
         self.mean = self._Q / self.alpha[:, None]
-        self._residual = solve_triangular(self._factor, white, check_finite=False) / root  # t − y = G⁻¹t
+        left = solve_triangular(self._factor, white, check_finite=False) / root  # t − y = G⁻¹t
+        self.residual_sumsq = float(np.sum(left**2))
 
     def moved(self, alpha: Array, beta: float) -> DualActive:
         """The same functions at other hyperparameters."""
@@ -110,16 +114,6 @@ class DualActive(Dual, Noisy):  # pyright: ignore[reportIncompatibleVariableOver
         """Some of the functions."""
         kept = np.array(self.indices)[stays].tolist()
         return DualActive(self.problem, kept, self.alpha[stays], self.beta, self.R[:, stays])
-
-    @property
-    def residual_sumsq(self) -> float:
-        """Weighted sum of squares over all targets."""
-        return float(np.sum(self._residual**2))
-
-    @property
-    def rest(self) -> float:
-        """Nothing of the targets is outside the basis of all rows."""
-        return 0.0
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """``s`` and mean ``q²`` of the functions in the model, each with itself left out."""

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-from sparsebayes.inference.models.compiled import How, Library, MadeOf, Task, library
+from sparsebayes.inference.models.compiled import Library, Task, library
 from sparsebayes.inference.models.evidence import REACH, SHIFTS, Array, Scores, best_moves, idle, joint_newton, sumsq
 from sparsebayes.inference.models.linalg import BLOCK
 from sparsebayes.inference.models.problem import GaussianProblem, Index
@@ -66,7 +66,6 @@ _RULES = Task(
     polish=_POLISH,
     near_by=_NEAR,
     reach=REACH,
-    block=BLOCK,
 ).searching(_LENGTHS, SHIFTS)
 
 
@@ -496,18 +495,19 @@ class GaussianModel:
         grown = np.concatenate([self.functions, functions])
         precisions = np.concatenate([self.posterior.alpha, alpha])
         products = Products.of(self.data, grown, self.posterior.products.suffice)
-        compiled = library()
+        compiled = library() if products.suffice else None
         if compiled is not None:
-            return self._compiled(How.ROUGHLY, compiled, products, precisions, tol)
+            return self._compiled(compiled, products, precisions, tol, closely=False)
         posterior = Posterior.of(products, precisions, self.beta)
         return None if posterior is None else GaussianModel(posterior, self.learn_noise)._relaxed(tol)
 
     def settled(self, tol: float) -> GaussianModel:
         """At the joint maximum of all precisions and the noise, by Newton's method."""
-        compiled, here = library(), self.posterior
+        here = self.posterior
+        compiled = library() if here.products.suffice else None
         if compiled is None:
             return self._settled(tol)
-        return self._compiled(How.CLOSELY, compiled, here.products, here.alpha, tol) or self
+        return self._compiled(compiled, here.products, here.alpha, tol, closely=True) or self
 
     @property
     def hides(self) -> bool:
@@ -542,36 +542,22 @@ class GaussianModel:
     # -- settling ------------------------------------------------------------------------------------------
 
     def _compiled(
-        self, how: How, compiled: Library, products: Products, alpha: Array, tol: float
+        self, compiled: Library, products: Products, alpha: Array, tol: float, *, closely: bool
     ) -> GaussianModel | None:
         """What ``_settled`` or ``_relaxed`` make of these functions, by the same statements in C."""
         data, (low, high) = self.data, self._range()
         task = Task.from_buffer_copy(_RULES)
         task.learn_noise, task.tol = self.learn_noise, tol
-        task.made_of = MadeOf.PRODUCTS if products.suffice else MadeOf.FACTORS
         task.n, task.sumsq, task.cost = data.n, data.sumsq, data.problem.inclusion_cost
         task.low, task.high, task.most_certain = low, high, self._most_certain()
-        first, second = (products.gram, products.projection) if products.suffice else products.root[1:]
-        found = compiled.settle(how, task, first, second, alpha, self.beta)
+        found = compiled.settle(task, products.gram, products.projection, alpha, self.beta, closely=closely)
         if found is None:
             return None
-        if how is How.CLOSELY and not len(found.alpha):
+        left = found[0]
+        if closely and not len(left):
             return self._empty()
-        products = products if len(found.alpha) == len(alpha) else products.restricted(found.functions)
-        if not products.suffice:
-            posterior = Posterior.of(products, found.alpha, found.beta)
-            return None if posterior is None else GaussianModel(posterior, self.learn_noise)
-        posterior = Posterior(
-            products,
-            found.alpha,
-            found.beta,
-            found.inverse,
-            found.half,
-            found.mean,
-            found.residual_sumsq,
-            found.log_evidence,
-        )
-        return GaussianModel(posterior, self.learn_noise)
+        products = products if len(left) == len(alpha) else products.restricted(left)
+        return GaussianModel(Posterior(products, *found[1:]), self.learn_noise)
 
     def _settled(self, tol: float) -> GaussianModel:
         """Newton's method; what leaves the model on the way and where it ends."""

@@ -13,7 +13,7 @@ from sparsebayes.inference.models.evidence import Array, Statistics
 
 
 class Active(ABC):
-    """The functions in the model and their posterior: exact (``ActiveSet``) or by Laplace (``LaplaceActive``).
+    r"""The functions in the model and their posterior: exact (``ActiveSet``) or by Laplace (``LaplaceActive``).
 
     A model never changes, but gives rise to others; a move that would not raise the objective gives rise to none.
 
@@ -30,7 +30,12 @@ class Active(ABC):
     mean, covariance : ndarray
         Posterior of their weights.
     exact : bool
-        Whether the evidence is exact, the likelihood being Gaussian with a noise level (:class:`Noisy`).
+        Whether the evidence is exact, the likelihood being Gaussian with a noise level.
+    R, z, rest : ndarray of shape (u, a), ndarray of shape (u, T), float
+        Where it is: coordinates of the active columns and of the targets in an orthonormal basis, and the sum of
+        squares of the targets outside it.
+    residual_sumsq : float
+        Where it is: :math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets.
     approximate : bool
         Whether predicted gains hold to first order only, and scoring the dictionary costs far more than re-estimating
         what is in the model.
@@ -42,6 +47,10 @@ class Active(ABC):
     beta: float
     mean: Array
     covariance: Array
+    R: Array
+    z: Array
+    rest: float
+    residual_sumsq: float
     exact: bool = False
     approximate: bool = False
 
@@ -54,10 +63,6 @@ class Active(ABC):
         are known.
         """
         raise TypeError(f"{type(self).__name__} gives rise to no model of other functions")
-
-    def noisy(self) -> Noisy:
-        """The model itself, where it has a noise level."""
-        raise TypeError("only a Gaussian likelihood has a noise level")
 
     def for_single_moves(self) -> Active:
         """The same model in the form in which a single move does not compute everything anew, where there is one."""
@@ -81,6 +86,11 @@ class Active(ABC):
     def well_determined(self) -> Array:
         r""":math:`\gamma_j = 1 - \alpha_j\Sigma_{jj}`."""
         return 1.0 - self.alpha * self.variance
+
+    @property
+    def used(self) -> float:
+        """Share of the rows that the functions use up."""
+        return self.problem.share(float(np.sum(self.well_determined)))
 
     def squared_mean(self) -> Array:
         r""":math:`m_j` such that :math:`\partial\mathcal L/\partial\log\alpha_j = \tfrac T2(\gamma_j-\alpha_jm_j)`.
@@ -206,38 +216,3 @@ class Active(ABC):
     @abstractmethod
     def recompute(self) -> Active:
         """The same model, computed from nothing but the data."""
-
-
-class Noisy(Active):
-    """A model whose evidence is exact: the likelihood is Gaussian, and has a noise level.
-
-    Attributes
-    ----------
-    R, z : ndarray of shape (u, a), (u, T)
-        Coordinates of the active columns, and of the targets, in an orthonormal basis.
-    rest, residual_sumsq : float
-        Sum of squares of the targets outside that basis, and of what the functions leave over.
-    """
-
-    exact = True
-    R: Array
-    z: Array
-
-    @property
-    @abstractmethod
-    def rest(self) -> float:
-        """Sum of squares of the targets outside the basis."""
-
-    @property
-    @abstractmethod
-    def residual_sumsq(self) -> float:
-        r""":math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets."""
-
-    def noisy(self) -> Noisy:
-        """The model itself."""
-        return self
-
-    @property
-    def used(self) -> float:
-        """Share of the rows that the functions use up."""
-        return self.problem.share(float(np.sum(self.well_determined)))

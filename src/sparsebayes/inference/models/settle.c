@@ -26,22 +26,11 @@ typedef struct {
     void (*trtri)(char *, char *, int *, double *, int *, int *);
     void (*potrs)(char *, int *, int *, double *, int *, double *, int *, int *);
     void (*lauum)(char *, int *, double *, int *, int *);
-    void (*tpqrt)(int *, int *, int *, int *, double *, int *, double *, int *, double *, int *, double *, int *);
-    void (*tpmqrt)(char *, char *, int *, int *, int *, int *, int *, double *, int *, double *, int *, double *, int *,
-                   double *, int *, double *, int *);
-    void (*geqrf)(int *, int *, double *, int *, double *, double *, int *, int *);
-    void (*ormqr)(char *, char *, int *, int *, int *, double *, int *, double *, double *, int *, double *, int *,
-                  int *);
 } Lapack;
-
-/* What posteriors are made of: factors of the functions, or their inner products. */
-enum { FACTORS, PRODUCTS };
-/* How they are settled: roughly by the fixed point, or closely by Newton's method. */
-enum { ROUGHLY, CLOSELY };
 
 /* The model to settle; compiled.py has the same fields in the same order. */
 typedef struct {
-    int size, targets, learn_noise, made_of;
+    int size, targets, learn_noise;
     double n, sumsq, cost, tol;
     double low, high, most_certain, rounding;
     int sweeps;
@@ -50,22 +39,19 @@ typedef struct {
     double near_by, reach;
     int n_lengths, n_shifts;
     const double *lengths, *shifts;
-    int block;
 } Model;
 
-/* Some of the functions: inner products with one another and with the targets, or factors R and c (upper a x a), with
-   the sum of squares of the targets outside their span. */
+/* Some of the functions, with inner products with one another and with the targets. */
 typedef struct {
     int size;
     int *functions;
-    double *gram, *projection, rest;
+    double *gram, *projection;
 } Products;
 
 typedef struct {
     Products *products;
     double *alpha, *inverse, *half, *mean, *variance, *well, *mean2;
     double beta, fit, evidence;
-    int lower; /* whether the inverse is that of L, or of its transpose */
 } Posterior;
 
 typedef struct {
@@ -73,7 +59,7 @@ typedef struct {
     const Model *model;
     Products given, first, second;
     Posterior here, trial;
-    double *hessian, *step, *change, *work, *reflectors, *corner, *tau;
+    double *hessian, *step, *square, *root, *scaled;
     unsigned char *idle;
 } Work;
 
@@ -136,7 +122,6 @@ static int inverted(const Work *w, Posterior *p, double *log_diagonal) {
     for (int j = 0; j < a; j++) *log_diagonal += log(L[j + (size_t)j * a]);
     if (a) w->lapack->trtri("L", "N", &a, L, &a, &failed);
     for (int j = 0; j < a; j++) p->variance[j] = dot(a - j, L + j + (size_t)j * a, L + j + (size_t)j * a);
-    p->lower = 1;
     return 1;
 }
 
@@ -149,8 +134,8 @@ static void average(const Posterior *p, int t, const double *b) {
     for (int j = 0; j < a; j++) mean[j] = p->beta * dot(a - j, L + j + (size_t)j * a, half + j);
 }
 
-/* By inner products; 0 where that is at the mercy of rounding. */
-static int from_products(const Work *w, Posterior *p) {
+/* Everything at these precisions and this noise; 0 where that is at the mercy of rounding. */
+static int computed(const Work *w, Posterior *p) {
     const Model *m = w->model;
     int a = p->products->size;
     double log_diagonal, fit = m->sumsq, squares = 0.0;
@@ -165,85 +150,19 @@ static int from_products(const Work *w, Posterior *p) {
     return !(DBL_EPSILON * p->beta * squares > m->rounding * fmax(1.0, fabs(p->evidence)));
 }
 
-/* Squares of what the weights of all targets leave of c. */
-static double left_over(const Work *w, const Posterior *p) {
-    int a = p->products->size;
-    double fit = 0.0, *left = w->change;
-    for (int t = 0; t < w->model->targets; t++) {
-        memcpy(left, p->products->projection + t * a, a * sizeof(double));
-        for (int j = 0; j < a; j++) add(j + 1, -p->mean[j + t * a], p->products->gram + (size_t)j * a, left);
-        fit += dot(a, left, left);
-    }
-    return fit;
-}
-
-/* By reflections that turn (sqrt(beta) R; A^1/2) into the upper factor, with nothing squared. */
-static int from_functions(const Work *w, Posterior *p) {
-    const Model *m = w->model;
-    int a = p->products->size, failed = 0, block = a < m->block ? a : m->block, targets = m->targets;
-    double *upper = p->inverse, *R = p->products->gram, root = sqrt(p->beta);
-    double log_diagonal = 0.0;
-    memset(w->reflectors, 0, (size_t)a * a * sizeof(double));
-    for (int j = 0; j < a; j++) {
-        for (int i = 0; i <= j; i++) upper[i + (size_t)j * a] = root * R[i + (size_t)j * a];
-        for (int i = j + 1; i < a; i++) upper[i + (size_t)j * a] = 0.0;
-        w->reflectors[j + (size_t)j * a] = sqrt(p->alpha[j]);
-    }
-    w->lapack->tpqrt(&a, &a, &a, &block, upper, &a, w->reflectors, &a, w->corner, &block, w->work, &failed);
-    for (int j = 0; j < a; j++) log_diagonal += log(fabs(upper[j + (size_t)j * a]));
-    w->lapack->trtri("U", "N", &a, upper, &a, &failed);
-    if (failed) return 0;
-    memcpy(p->half, p->products->projection, (size_t)a * targets * sizeof(double));
-    memset(w->hessian, 0, (size_t)a * targets * sizeof(double));
-    w->lapack->tpmqrt("L", "T", &a, &targets, &a, &a, &block, w->reflectors, &a, w->corner, &block, p->half, &a,
-                      w->hessian, &a, w->work, &failed);
-    memset(p->variance, 0, a * sizeof(double));
-    memset(p->mean, 0, (size_t)a * targets * sizeof(double));
-    for (int j = 0; j < a; j++)
-        for (int i = 0; i <= j; i++) p->variance[i] += upper[i + (size_t)j * a] * upper[i + (size_t)j * a];
-    for (int t = 0; t < targets; t++)
-        for (int j = 0; j < a; j++)
-            add(j + 1, root * p->half[j + t * a], upper + (size_t)j * a, p->mean + t * a);
-    p->lower = 0;
-    weigh(w, p, p->products->rest + left_over(w, p), log_diagonal);
-    return 1;
-}
-
-static int computed(const Work *w, Posterior *p) {
-    return w->model->made_of == PRODUCTS || !p->products->size ? from_products(w, p) : from_functions(w, p);
-}
-
 /* Put the products of the functions that are not left out where the present ones are not. */
 static Products *restricted(Work *w, const unsigned char *out) {
-    const Model *m = w->model;
     Products *from = w->here.products, *to = from == &w->first ? &w->second : &w->first;
-    int a = from->size, b = 0, targets = m->targets, failed = 0;
-    int lwork = a * (m->block > targets ? m->block : targets);
+    int a = from->size, b = 0, k = 0;
     for (int j = 0; j < a; j++)
         if (!out[j]) to->functions[b++] = from->functions[j];
     to->size = b;
-    if (m->made_of == PRODUCTS) {
-        for (int j = 0, k = 0; j < a; j++) {
-            if (out[j]) continue;
-            for (int i = 0, l = 0; i < a; i++)
-                if (!out[i]) to->gram[l++ + (size_t)k * b] = from->gram[i + (size_t)j * a];
-            for (int t = 0; t < targets; t++) to->projection[k + t * b] = from->projection[j + t * a];
-            k++;
-        }
-        return to;
-    }
-    double *factor = w->reflectors, *c = w->hessian;
-    to->rest = from->rest;
-    for (int j = 0, k = 0; j < a; j++)
-        if (!out[j]) memcpy(factor + (size_t)a * k++, from->gram + (size_t)a * j, a * sizeof(double));
-    memcpy(c, from->projection, (size_t)a * targets * sizeof(double));
-    if (b) w->lapack->geqrf(&a, &b, factor, &a, w->tau, w->work, &lwork, &failed);
-    if (b) w->lapack->ormqr("L", "T", &a, &targets, &b, factor, &a, w->tau, c, &a, w->work, &lwork, &failed);
-    for (int k = 0; k < b; k++)
-        for (int i = 0; i < b; i++) to->gram[i + (size_t)k * b] = i <= k ? factor[i + (size_t)k * a] : 0.0;
-    for (int t = 0; t < targets; t++) {
-        memcpy(to->projection + t * b, c + t * a, b * sizeof(double));
-        to->rest += dot(a - b, c + b + t * a, c + b + t * a);
+    for (int j = 0; j < a; j++) {
+        if (out[j]) continue;
+        for (int i = 0, l = 0; i < a; i++)
+            if (!out[i]) to->gram[l++ + (size_t)k * b] = from->gram[i + (size_t)j * a];
+        for (int t = 0; t < w->model->targets; t++) to->projection[k + t * b] = from->projection[j + t * a];
+        k++;
     }
     return to;
 }
@@ -355,17 +274,17 @@ static double newton_step(Work *w) {
     const Model *m = w->model;
     const Posterior *p = &w->here;
     int a = p->products->size, size = a + m->learn_noise, targets = m->targets, failed = 0, one = 1;
-    double *C = w->reflectors, *H = w->hessian, *root = w->tau, *mean = w->work, *step = w->step;
+    double *C = w->square, *H = w->hessian, *root = w->root, *mean = w->scaled, *step = w->step;
     double bb = 0.0, trace = 0.0, longest = 0.0;
     memcpy(C, p->inverse, (size_t)a * a * sizeof(double));
-    w->lapack->lauum(p->lower ? "L" : "U", &a, C, &a, &failed); /* L^-T L^-1 */
+    w->lapack->lauum("L", &a, C, &a, &failed); /* L^-T L^-1 */
     for (int j = 0; j < a; j++) {
         root[j] = sqrt(p->alpha[j]);
         for (int t = 0; t < targets; t++) mean[j + t * a] = p->mean[j + t * a] * root[j];
     }
     for (int j = 0; j < a; j++)
         for (int i = 0; i < j; i++) {
-            double value = (p->lower ? C[j + (size_t)i * a] : C[i + (size_t)j * a]) * root[i] * root[j];
+            double value = C[j + (size_t)i * a] * root[i] * root[j];
             C[i + (size_t)j * a] = C[j + (size_t)i * a] = value;
         }
     for (int j = 0; j < a; j++) {
@@ -393,7 +312,7 @@ static double newton_step(Work *w) {
         H[a + (size_t)a * size] = 0.5 * (targets * trace + fit) - bb;
         step[a] = 0.5 * (targets * (m->n - a + used) - fit);
     }
-    double *factor = w->reflectors; /* C has served */
+    double *factor = w->square; /* C has served */
     failed = 1;
     for (int k = 0; k < m->n_shifts && failed; k++) {
         memcpy(factor, H, (size_t)size * size * sizeof(double));
@@ -446,16 +365,15 @@ static void settle(Work *w) {
 
 /* Settle a model.
 
-   gram, projection: (a, a) and (a, T), inner products or factors; functions: 0 to a - 1 on entry, those that are left at
-   the end; alpha and numbers (beta, fit, evidence): on entry and at the end; inverse (of L, or of its transpose where factors were given), half, mean: at the end.  Returns how many functions are
-   left, -1 where the model given cannot be computed, -2 without memory. */
-EXPORT int sparsebayes_settle(const Lapack *lapack, const Model *model, int how, double *gram, double *projection,
+   gram, projection: (a, a) and (a, T); functions: 0 to a - 1 on entry, those that are left at the end; alpha and numbers
+   (beta, fit, evidence): on entry and at the end; inverse, half, mean: at the end.  Returns how many functions are left,
+   -1 where the model given cannot be computed, -2 without memory. */
+EXPORT int sparsebayes_settle(const Lapack *lapack, const Model *model, int closely, double *gram, double *projection,
                               int *functions, double *alpha, double *numbers, double *inverse, double *half,
                               double *mean) {
     int a = model->size, targets = model->targets;
-    size_t wide = (size_t)(a + 1) * (a + 1 > targets ? a + 1 : targets), vectors = (size_t)(a + 1) * targets;
-    size_t scratch = (size_t)(a + 1) * (model->block > targets ? model->block : targets);
-    size_t total = 6 * wide + 6 * vectors + 2 * scratch + 11 * (size_t)(a + 1);
+    size_t wide = (size_t)(a + 1) * (a + 1), vectors = (size_t)(a + 1) * targets;
+    size_t total = 6 * wide + 7 * vectors + 10 * (size_t)(a + 1);
     double *memory = malloc(total * sizeof(double) + 2 * (size_t)(a + 1) * sizeof(int) + (size_t)(a + 1)), *next = memory;
     if (!memory) return -2;
     Work w;
@@ -472,19 +390,17 @@ EXPORT int sparsebayes_settle(const Lapack *lapack, const Model *model, int how,
         both[k]->well = TAKE(a + 1);
         both[k]->mean2 = TAKE(a + 1);
     }
-    w.given = (Products){a, functions, gram, projection, model->sumsq - dot(a * targets, projection, projection)};
+    w.given = (Products){a, functions, gram, projection};
     Products *spare[] = {&w.first, &w.second};
     for (int k = 0; k < 2; k++) {
-        spare[k]->gram = TAKE((size_t)a * a);
+        spare[k]->gram = TAKE(wide);
         spare[k]->projection = TAKE(vectors);
     }
     w.hessian = TAKE(wide);
-    w.reflectors = TAKE(wide);
-    w.work = TAKE(scratch);
-    w.corner = TAKE(scratch);
+    w.square = TAKE(wide);
+    w.scaled = TAKE(vectors);
     w.step = TAKE(a + 1);
-    w.change = TAKE(a + 1);
-    w.tau = TAKE(a + 1);
+    w.root = TAKE(a + 1);
     w.first.functions = (int *)next;
     w.second.functions = w.first.functions + a + 1;
     w.idle = (unsigned char *)(w.second.functions + a + 1);
@@ -494,8 +410,8 @@ EXPORT int sparsebayes_settle(const Lapack *lapack, const Model *model, int how,
     memcpy(w.here.alpha, alpha, a * sizeof(double));
     int left = -1;
     if (computed(&w, &w.here)) {
-        if (how == ROUGHLY) relax(&w);
-        else settle(&w);
+        if (closely) settle(&w);
+        else relax(&w);
         const Posterior *p = &w.here;
         left = p->products->size;
         if (p->products != &w.given) memcpy(functions, p->products->functions, left * sizeof(int));

@@ -29,8 +29,7 @@ from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import solve_cholesky, try_cholesky
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
-from sparsebayes.inference.objective.noise import with_best_noise
-from sparsebayes.inference.objective.scores import Hyperpriors
+from sparsebayes.inference.objective import Hyperpriors, with_best_noise
 from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_number
 from sparsebayes.inference.status import Status
 
@@ -413,7 +412,7 @@ class Backfitting(Solver[BackfittingState]):
         indices = branches.indices.tolist()
         beta, empty = 1.0 / state.noise, state.active
         found = self._relevant(lambda i, alpha: empty.like(problem, i, alpha, beta=beta), indices, branches.alpha)
-        return with_best_noise(found.noisy()) if state.learn_noise else found
+        return with_best_noise(found) if state.learn_noise else found
 
     def _relevant(self, build: Callable[[list[int], Array], Active], indices: list[int], alpha: Array) -> Active:
         active = build(indices, alpha)

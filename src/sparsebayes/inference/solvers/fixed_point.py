@@ -14,6 +14,7 @@ still help.  The certificate is then that of every other solver.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,9 +23,8 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.interface import Active, Noisy
-from sparsebayes.inference.objective.noise import with_best_noise
-from sparsebayes.inference.objective.scores import Hyperpriors, score
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.objective import Hyperpriors, score, with_best_noise
 from sparsebayes.inference.solvers.sequential import Sequential, SequentialState
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver
 
@@ -55,11 +55,27 @@ class SweepState(SequentialState):
 class FixedPoint(Solver[SweepState]):
     """A solver that re-estimates all hyperparameters together, beginning with the whole dictionary."""
 
-    a: float
-    b: float
-    c: float
-    d: float
     over_relaxed: bool = False
+
+    def __init__(
+        self,
+        a: float = 0.0,
+        b: float = 0.0,
+        c: float = 0.0,
+        d: float = 0.0,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        random_state: int | None = None,
+        callback: Callable[..., bool | None] | None = None,
+    ) -> None:
+        self.a = a
+        self.b = b
+        self.c = c
+        self.d = d
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callback = callback
 
     @property
     def hyperpriors(self) -> Hyperpriors:
@@ -76,12 +92,12 @@ class FixedPoint(Solver[SweepState]):
         """New precisions of the functions in the model."""
 
     @abstractmethod
-    def noise_precision(self, active: Noisy) -> float:
+    def noise_precision(self, active: Active) -> float:
         """New inverse noise variance."""
 
-    @abstractmethod
     def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
         r"""Which functions are to leave (a mask), given :math:`\theta_m` of those in the model."""
+        return theta <= 0.0
 
     # -- the solver contract -------------------------------------------------------------------------------
 
@@ -160,7 +176,7 @@ class FixedPoint(Solver[SweepState]):
         step = np.log(self.precisions(active) / active.alpha)
         noise_step = 0.0
         if state.learn_noise:
-            noise_step = float(np.log(self.noise_precision(active.noisy()))) - log_beta
+            noise_step = float(np.log(self.noise_precision(active))) - log_beta
         for length in (state.stride, *(0.5**halving for halving in range(state.stride == 1.0, _HALVINGS))):
             alpha = active.alpha * np.exp(np.clip(length * step, -_REACH, _REACH))
             beta = float(np.exp(log_beta + np.clip(length * noise_step, -_REACH, _REACH)))
@@ -233,7 +249,7 @@ class FixedPoint(Solver[SweepState]):
         if not state.learn_noise:
             return None
         active, priors = state.active, self.hyperpriors
-        trial = with_best_noise(active.noisy(), priors.c, priors.noise_rate(active))
+        trial = with_best_noise(active, priors.c, priors.noise_rate(active))
         return _done(state, trial, Info("noise")) if self._gain(state, trial) > tol else None
 
     def _gain(self, state: SweepState, trial: Active) -> float:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.interface import Active, Noisy
+from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.solvers.fixed_point import FixedPoint
 from sparsebayes.inference.solvers.solver import is_number
 
@@ -33,31 +33,7 @@ _EPS = float(np.finfo(float).eps)
 _VANISHING = 1e-200
 
 
-class _Original(FixedPoint):
-    """What MacKay's rule and EM share: their settings."""
-
-    def __init__(
-        self,
-        a: float = 0.0,
-        b: float = 0.0,
-        c: float = 0.0,
-        d: float = 0.0,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: int | None = None,
-        callback: Callable[..., bool | None] | None = None,
-    ) -> None:
-        self.a = a
-        self.b = b
-        self.c = c
-        self.d = d
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callback = callback
-
-
-class MacKay(_Original):
+class MacKay(FixedPoint):
     r"""The fixed point of Tipping 2001, eqs 12-13, after MacKay.
 
     Parameters
@@ -103,7 +79,7 @@ class MacKay(_Original):
         gamma = np.maximum(active.well_determined, _EPS)
         return (targets * gamma + 2.0 * self.a) / np.maximum(targets * active.squared_mean() + 2.0 * rate, _VANISHING)
 
-    def noise_precision(self, active: Noisy) -> float:
+    def noise_precision(self, active: Active) -> float:
         r""":math:`(N-\sum_m\gamma_m)/\|\mathbf t-\mathbf y\|^2`, with the prior (eq. 13)."""
         problem = active.problem
         free = max(problem.n_effective - float(np.sum(active.well_determined)), _EPS * problem.n_effective)
@@ -119,7 +95,7 @@ class MacKay(_Original):
         return active.alpha > self.alpha_max * unit
 
 
-class EM(_Original):
+class EM(FixedPoint):
     r"""Expectation-maximisation over the weights (Tipping 2001, appendix): slower, and it ascends by theory.
 
     An irrelevant precision grows only linearly, so a function leaves as soon as :math:`\theta_m\le0`: the evidence
@@ -145,13 +121,9 @@ class EM(_Original):
         second = active.squared_mean() + active.variance
         return (targets + 2.0 * self.a) / np.maximum(targets * second + 2.0 * rate, _VANISHING)
 
-    def noise_precision(self, active: Noisy) -> float:
+    def noise_precision(self, active: Active) -> float:
         r""":math:`N/\langle\|\mathbf t-\boldsymbol\Phi\mathbf w\|^2\rangle`, with the prior."""
         problem = active.problem
         spread = problem.n_targets * float(np.sum(active.well_determined)) / active.beta  # tr(ΦΣΦᵀ) = Σγ/β
         expected = active.residual_sumsq + spread + 2.0 * self.hyperpriors.noise_rate(active)
         return (problem.n_targets * problem.n_effective + 2.0 * self.c) / max(expected, _VANISHING)
-
-    def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
-        r""":math:`\theta_m\le0`."""
-        return theta <= 0.0

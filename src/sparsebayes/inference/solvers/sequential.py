@@ -20,8 +20,7 @@ import numpy as np
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cosines
-from sparsebayes.inference.objective.noise import with_best_noise, with_paper_noise
-from sparsebayes.inference.objective.scores import Moves, score
+from sparsebayes.inference.objective import Moves, score, with_best_noise, with_paper_noise
 from sparsebayes.inference.search.climb import BATCH, pick_apart
 from sparsebayes.inference.search.escapes import doubt, uncover
 from sparsebayes.inference.search.moves import Proposals, best_exchanges, best_merges, best_splits, perform
@@ -223,7 +222,7 @@ class Sequential(Solver[SequentialState]):
         active = state.active
         if state.learn_noise and state.since_noise >= self.noise_every:
             state.since_noise = 0
-            noisier = with_paper_noise(active.noisy())
+            noisier = with_paper_noise(active)
             if noisier is not None:
                 state.active = noisier
                 return self._done(state, "noise")
@@ -390,7 +389,7 @@ class Sequential(Solver[SequentialState]):
         if np.any(idle):
             return self._move(state, scores, int(np.argmax(np.where(idle, scores.gain, -1.0))))
         if state.learn_noise:
-            before, quieter = state.active.evidence(), with_best_noise(state.active.noisy())
+            before, quieter = state.active.evidence(), with_best_noise(state.active)
             state.active = quieter if quieter.evidence() > before else state.active
             if quieter.evidence() > before + tol:
                 return self._done(state, "noise")

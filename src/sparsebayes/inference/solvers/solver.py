@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.objective.scores import FLAT, Hyperpriors
+from sparsebayes.inference.objective import FLAT, Hyperpriors
 from sparsebayes.inference.status import Status
 
 REFUSED = "refused"

@@ -29,15 +29,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from sparsebayes.inference.models.bound import BoundActive
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.interface import Active, Noisy
-from sparsebayes.inference.solvers.fixed_point import FixedPoint, SweepState
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.solvers.fixed_point import FixedPoint
 from sparsebayes.inference.solvers.solver import Kind
-from sparsebayes.likelihood import Bernoulli
 
 _VANISHING = 1e-200
 
@@ -76,14 +74,7 @@ class Variational(FixedPoint):
         random_state: int | None = None,
         callback: Callable[..., bool | None] | None = None,
     ) -> None:
-        self.a = a
-        self.b = b
-        self.c = c
-        self.d = d
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callback = callback
+        super().__init__(a, b, c, d, tol, max_iter, random_state, callback)
 
     def whole(self, active: Active) -> Active:
         """All functions; two classes by their bound, which begins where all outputs are zero."""
@@ -99,16 +90,12 @@ class Variational(FixedPoint):
         rate = self.hyperpriors.rates(active)[active.indices] + half * (active.squared_mean() + active.variance)
         return (self.a + half) / np.maximum(rate, _VANISHING)
 
-    def noise_precision(self, active: Noisy) -> float:
+    def noise_precision(self, active: Active) -> float:
         r""":math:`\langle\beta\rangle`, shape over rate of :math:`q(\beta)`."""
         problem = active.problem
         spread = problem.n_targets * float(np.sum(active.well_determined)) / active.beta  # tr(ΦΣΦᵀ) = Σγ/β
         rate = self.hyperpriors.noise_rate(active) + 0.5 * (active.residual_sumsq + spread)
         return (self.c + 0.5 * problem.n_targets * problem.n_effective) / max(rate, _VANISHING)
-
-    def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
-        r""":math:`\theta_m\le0`."""
-        return theta <= 0.0
 
     def lower_bound(self, active: Active, *, learn_noise: bool) -> float:
         r""":math:`\mathcal F` of a model, with all constants: for models of equal size.
@@ -128,21 +115,6 @@ class Variational(FixedPoint):
         targets, problem = active.problem.n_targets, active.problem
         bound = self.objective(active, learn_noise) + active.size * _constant(self.a, 0.5 * targets)
         return bound + (_constant(self.c, 0.5 * targets * problem.n_effective) if learn_noise else 0.0)
-
-    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SweepState:
-        """Begin from the whole dictionary."""
-        self._check_likelihood(active)
-        return super().init(active, learn_noise, rng)
-
-    @staticmethod
-    def _check_likelihood(active: Active) -> None:
-        problem = active.problem
-        if not active.exact and not isinstance(problem.likelihood, Bernoulli):
-            raise ValueError(
-                f"solver='variational' bounds the logistic of two classes, and has no bound for "
-                f"{type(problem.likelihood).__name__} with {problem.n_outputs} outputs: use multi_class='ovr', or "
-                "solver='mackay' or 'sequential'"
-            )
 
 
 def _constant(shape: float, half: float) -> float:

@@ -1,0 +1,402 @@
+r"""What is maximised beside the evidence of one model: gains of moves, and the priors of precisions, noise and support.
+
+**The noise.** With :math:`\mathbf R\mathbf A^{-1/2} = \mathbf X\,\mathrm{diag}(d)\,\mathbf Y^\top` and
+:math:`\tilde z = \mathbf X^\top z`, the evidence of T targets at fixed :math:`\boldsymbol\alpha` is a function of
+:math:`\beta = \sigma^{-2}` alone,
+
+.. math::
+
+    \mathcal L(\beta) = \tfrac{TN}2\log\tfrac\beta{2\pi} - \tfrac T2\sum_i\log(1+\beta d_i^2)
+                        - \tfrac\beta2\Big[\rho + \sum_i \frac{\tilde z_i^2}{1+\beta d_i^2}\Big] ,
+
+which costs nothing to evaluate, to maximise or to differentiate.
+
+**Hyperpriors.** The original relevance vector machine gives every :math:`\alpha_m` a Gamma(a, b) prior and
+:math:`\beta=\sigma^{-2}` a Gamma(c, d) prior, both over the logarithm (report on Tipping 2001, section II).  A rate has
+the unit of what it divides, so the user's :math:`b` and :math:`d` are pure numbers: the rates used are
+
+.. math::  b_m = b\,\overline{t^2}/\overline{\phi_m^2}, \qquad d' = d\,\overline{t^2},
+
+and no answer depends on the units of targets or functions.  The objective is the evidence plus
+
+.. math::  \sum_{m\ \mathrm{in\ the\ model}} \pi(\alpha_m; a, b_m) + \pi(\beta; c, d'),\qquad
+           \pi(x; a, b) = a\log\frac{bx}{a} + a - bx \le 0 ,
+
+the log densities relative to their largest values: zero for flat priors, and zero for a function that is left out.
+
+**Support.** At the true noise, a function that has nothing to do with the targets has
+:math:`q_m^2/s_m \sim \chi_1^2`; this ratio is the signal-to-noise ratio of the component (Shutin et al. 2011).  The
+papers' rule :math:`\theta_m > 0` asks that it exceed 1, which a third of all irrelevant functions do.  The conservative
+rule asks for
+
+.. math:: q_m^2/s_m > 2\log M ,
+
+so that at most :math:`M\,P(\chi_1^2 > 2\log M) \le (\pi\log M)^{-1/2}` of M irrelevant functions are expected above
+it, at any one model that was fixed beforehand.
+
+As an objective: a function at its best precision brings :math:`\tfrac12(r-1-\log r)` nats with :math:`r = q^2/s`.  A
+prior on the support that charges every function just that much at the threshold makes the rule a maximisation like any
+other: entry, deletion, noise and certificate all judge by evidence plus log prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import chi2
+
+from sparsebayes.inference.models.evidence import Array, Statistics, best_alpha, best_moves, contribution
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.threads import one_thread
+
+SUPPORTS = ("evidence", "conservative")
+# Newton's method for the best precision of one function under its prior.
+_NEWTON_STEPS = 30
+_LONGEST = 1.0
+_EXACT = 1e-12
+
+
+# -- the noise ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NoiseProfile:
+    """Evidence as a function of the noise alone, all precisions held."""
+
+    n: float
+    n_targets: int
+    d2: Array
+    z2: Array
+    rest: float
+
+    @classmethod
+    def of(cls, active: Active, shape: float = 0.0, rate: float = 0.0) -> NoiseProfile:
+        r"""Spectrum of the present model.
+
+        A Gamma(shape, rate) prior on :math:`\beta` is so many more observations with so much more squared error.
+        """
+        scaled = active.R / np.sqrt(active.alpha)
+        left, d, _ = np.linalg.svd(scaled)
+        d = np.append(d, np.zeros(len(left) - len(d)))  # directions of the basis that no function has
+        z2 = np.sum((left.T @ active.z) ** 2, axis=1)
+        problem = active.problem
+        n = problem.n_effective + 2.0 * shape / problem.n_targets
+        return cls(n, problem.n_targets, d**2, z2, active.rest + 2.0 * rate)
+
+    def evidence(self, log_beta: float) -> float:
+        """Log evidence at this noise."""
+        beta = np.exp(log_beta)
+        shrink = 1.0 + beta * self.d2
+        fit = self.n_targets * (self.n * (log_beta - np.log(2 * np.pi)) - float(np.sum(np.log(shrink))))
+        return 0.5 * fit - 0.5 * beta * (self.rest + float(np.sum(self.z2 / shrink)))
+
+    def slope(self, log_beta: float) -> float:
+        r"""Derivative of the evidence with respect to :math:`\log\beta`."""
+        beta = np.exp(log_beta)
+        shrink = 1.0 + beta * self.d2
+        gamma = float(np.sum(beta * self.d2 / shrink))
+        residual = self.rest + float(np.sum(self.z2 / shrink**2))
+        return 0.5 * (self.n_targets * (self.n - gamma) - beta * residual)
+
+    def maximum(self, log_beta: float, log_beta_limit: float) -> tuple[float, float]:
+        """Best noise near the given one: ``(log beta, evidence)``, never worse than where it began."""
+        low, high = log_beta - 6.0, min(log_beta + 6.0, log_beta_limit)
+        if self.slope(high) >= 0.0:
+            best = high
+        elif self.slope(low) <= 0.0:
+            best = low
+        else:
+            best = cast(float, brentq(self.slope, low, high, xtol=1e-10))
+        value, here = self.evidence(best), self.evidence(log_beta)
+        return (best, value) if value >= here else (log_beta, here)
+
+
+def with_paper_noise(active: Active) -> Active | None:
+    r"""With :math:`\sigma^2=\|\mathbf t-\mathbf y\|^2/(N-\sum_m\gamma_m)` (T&F step 9), for T targets together.
+
+    The step is shortened until the evidence rises; None where it never does.
+    """
+    problem = active.problem
+    free = problem.n_effective - float(np.sum(active.well_determined))
+    free = max(free, np.finfo(float).eps * problem.n_effective)
+    old, new = 1.0 / active.beta, max(active.residual_sumsq / (problem.n_targets * free), problem.noise_floor)
+    for _ in range(30):
+        trial = active.moved(active.alpha, 1.0 / new)
+        if trial.evidence() > active.evidence():
+            return trial
+        new = float(np.sqrt(new * old))
+    return None
+
+
+def with_best_noise(active: Active, shape: float = 0.0, rate: float = 0.0) -> Active:
+    """With the noise variance that is best for the present precisions, under a Gamma prior (``NoiseProfile.of``)."""
+    profile = NoiseProfile.of(active, shape, rate)
+    log_beta, _ = profile.maximum(float(np.log(active.beta)), -float(np.log(active.problem.noise_floor)))
+    return active.moved(active.alpha, float(np.exp(log_beta)))
+
+
+# -- moves, and the priors that may have a say in them --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hyperpriors:
+    """Gamma(a, b) on every precision, Gamma(c, d) on the inverse noise variance; rates relative to the data.
+
+    Attributes
+    ----------
+    a, b : float
+        Shape and relative rate of the precisions.
+    c, d : float
+        Shape and relative rate of the inverse noise variance.
+    """
+
+    a: float = 0.0
+    b: float = 0.0
+    c: float = 0.0
+    d: float = 0.0
+
+    @property
+    def flat(self) -> bool:
+        """Whether nothing is preferred."""
+        return self.a == self.b == self.c == self.d == 0.0
+
+    def check(self) -> None:
+        """Raise where a hyperprior is out of range."""
+        for name in "abcd":
+            value = getattr(self, name)
+            number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+            if not number or not 0.0 <= float(value) < np.inf:
+                raise ValueError(f"{name}={value!r}: expected a finite number, at least 0")
+        for shape, rate in (("a", "b"), ("c", "d")):
+            if getattr(self, shape) > 0.0 and getattr(self, rate) == 0.0:
+                raise ValueError(
+                    f"{shape}={getattr(self, shape)!r} with {rate}=0: expected a positive {rate}, without which the "
+                    f"prior grows without bound; or set {shape}=0"
+                )
+
+    def rates(self, active: Active) -> Array:
+        r""":math:`b_m` of all functions of the dictionary, infinite for functions that are zero."""
+        problem = active.problem
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = self.b * problem.mean_square * problem.n_effective / problem.sqnorms
+        return np.where(problem.sqnorms > 0.0, rate, np.inf)
+
+    def noise_rate(self, active: Active) -> float:
+        """Rate of the inverse noise variance."""
+        return self.d * active.problem.mean_square
+
+    def log_prior(self, active: Active, *, noise: bool) -> float:
+        """What the priors add to the evidence of this model; ``noise`` says whether its level is learned."""
+        if self.flat:
+            return 0.0
+        total = float(np.sum(_relative(active.alpha, self.a, self.rates(active)[active.indices])))
+        if noise:
+            total += float(_relative(np.asarray(active.beta), self.c, np.asarray(self.noise_rate(active))))
+        return total
+
+    def best_moves(self, active: Active, alpha: Array, s: Array, q2: Array) -> tuple[Array, Array]:
+        """Best precisions under the prior (infinite: leave), and what each alone would gain."""
+        targets, rate = active.problem.n_targets, self.rates(active)
+        best = best_alpha(s, q2)
+        relevant = np.isfinite(best) & (best > 0.0)
+        best[relevant] = self._stationary(best[relevant], s[relevant], q2[relevant], rate[relevant], targets)
+
+        def value(x: Array) -> Array:
+            inside = np.isfinite(x)
+            prior = _relative(np.where(inside, x, 1.0), self.a, np.where(inside, rate, 1.0))
+            return targets * contribution(x, s, q2) + np.where(inside, prior, 0.0)
+
+        best = np.where(relevant & (value(best) > 0.0), best, np.inf)
+        return best, value(best) - value(alpha)
+
+    def _stationary(self, alpha: Array, s: Array, q2: Array, rate: Array, targets: int) -> Array:
+        r"""Stationary point of :math:`T\ell(\alpha)+\pi(\alpha)` in :math:`x=\log\alpha`, from the flat one.
+
+        The slope is :math:`\tfrac T2[s/(\alpha+s) - \alpha q^2/(\alpha+s)^2] + a - b\alpha`.
+        """
+        x = np.log(alpha)
+        for _ in range(_NEWTON_STEPS):
+            alpha = np.exp(x)
+            part = 1.0 / (alpha + s)
+            slope = 0.5 * targets * (s * part - alpha * q2 * part**2) + self.a - rate * alpha
+            bend = 0.5 * targets * alpha * (-s * part**2 - q2 * part**2 + 2 * alpha * q2 * part**3) - rate * alpha
+            # Where the objective is convex Newton would descend: there the slope alone says where to go.
+            step = np.where(bend < 0.0, slope / np.where(bend < 0.0, -bend, 1.0), np.sign(slope))
+            x = x + np.clip(step, -_LONGEST, _LONGEST)
+            if np.all(np.abs(step) < _EXACT):
+                break
+        return np.exp(x)
+
+
+def _relative(x: Array, shape: float, rate: Array) -> Array:
+    r""":math:`\pi(x) = a\log(bx/a)+a-bx`; where a = 0, :math:`-bx`."""
+    return (shape * np.log(rate * x / shape) + shape if shape > 0.0 else 0.0) - rate * x
+
+
+FLAT = Hyperpriors()
+
+
+@dataclass(frozen=True)
+class Moves:
+    """For every function: its precision, the best one, and what moving there would gain."""
+
+    alpha: Array
+    best: Array
+    gain: Array
+
+    @property
+    def in_model(self) -> NDArray[np.bool_]:
+        """Functions with a finite precision."""
+        return np.isfinite(self.alpha)
+
+    @property
+    def structural(self) -> NDArray[np.bool_]:
+        """Functions whose move is an addition or a deletion."""
+        return self.in_model != np.isfinite(self.best)
+
+
+def score(active: Active, found: Statistics | None = None, hyperpriors: Hyperpriors = FLAT) -> Moves:
+    """Gain of the best move of every function (T&F eqs 18, 20, 21); candidates that may not enter gain nothing."""
+    found = active.statistics() if found is None else found
+    if hyperpriors.flat:
+        best, gain = best_moves(found.alpha, found.s, found.q2, active.problem.n_targets, active.problem.inclusion_cost)
+    else:
+        best, gain = hyperpriors.best_moves(active, found.alpha, found.s, found.q2)
+    return Moves(found.alpha, best, np.where(found.movable, gain, 0.0))
+
+
+def verify(active: Active, scores: Moves, tol: float) -> None:
+    """Replace the gains that may be rounding, where they are above ``tol``, by what the moves really gain."""
+    for i in np.flatnonzero(scores.gain > tol).tolist():
+        if active.doubtful(i):
+            scores.gain[i] = max(0.0, active.measured_gain(i, float(scores.best[i])))
+
+
+# -- the support ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SupportRule:
+    r"""How much evidence a function must bring.
+
+    Attributes
+    ----------
+    threshold : float
+        Smallest :math:`q^2/s` (mean over the targets) with which a function stays.
+    expected_false : float
+        Expected number of irrelevant functions above the threshold, at the true noise, if all of them were irrelevant.
+    cost : float
+        Log prior odds against a function, in nats: what it brings at the threshold.
+    """
+
+    threshold: float
+    expected_false: float
+    cost: float
+
+    @classmethod
+    def named(cls, name: str, n_functions: int, n_targets: int = 1) -> SupportRule:
+        r"""The rule of this name for M functions.
+
+        With T targets that share a support, :math:`\sum_t q_t^2/s \sim \chi_T^2`, and the conservative threshold is the
+        quantile with the same probability.
+        """
+        if name == "evidence" or n_functions < 2:
+            return cls(1.0, n_functions * float(chi2.sf(n_targets, n_targets)), 0.0)
+        tail = float(chi2.sf(2.0 * np.log(n_functions), 1))
+        threshold = max(1.0, float(chi2.isf(tail, n_targets)) / n_targets)
+        cost = 0.5 * n_targets * (threshold - 1.0 - float(np.log(threshold)))
+        return cls(threshold, n_functions * tail, cost)
+
+
+@dataclass(frozen=True)
+class Support:
+    r"""What can be said of each function in a model.
+
+    Attributes
+    ----------
+    evidence_lost : ndarray of shape (a,)
+        Fall of the log evidence if the function alone were removed and all other precisions (and the noise, and the row
+        weights of a robust likelihood) stayed as they are.  With Gaussian noise that is T&F eq. 18.  Otherwise the
+        weights follow to a mode of their own, where the curvature is another, so that the model without the function is
+        computed and its evidence subtracted; of a bound on the evidence, that bound at its best parameters.
+    signal_to_noise : ndarray of shape (a,)
+        :math:`q^2/s`, by the problem that is Gaussian at the mode.
+    fit_lost : ndarray of shape (a,), optional
+        The part of the evidence lost that is a fall of :math:`\log p(\mathbf t|\mathbf w) -
+        \tfrac12\mathbf w^\top\mathbf A\mathbf w` at its largest, which is never negative; None in models saved
+        before it was kept.
+    """
+
+    evidence_lost: Array
+    signal_to_noise: Array
+    fit_lost: Array | None = None
+
+    @classmethod
+    def of(cls, active: Active) -> Support:
+        """Judge every function with itself left out."""
+        s, q2 = active.leave_one_out()
+        ratio = q2 / np.where(s > 0.0, s, np.inf)
+        if not active.exact:
+            lost, fit = _measured(active)
+            return cls(lost, ratio, fit)
+        n_targets = active.problem.n_targets
+        return cls(n_targets * contribution(active.alpha, s, q2), ratio, 0.5 * n_targets * q2 / (active.alpha + s))
+
+    @property
+    def lost(self) -> tuple[Array, Array] | None:
+        """Evidence and fit lost without each function; None where the latter was not kept."""
+        return None if self.fit_lost is None else (self.evidence_lost, self.fit_lost)
+
+    def take(self, order: NDArray[np.intp]) -> Support:
+        """What is said of the functions, in another order."""
+        fit = None if self.fit_lost is None else self.fit_lost[order]
+        return Support(self.evidence_lost[order], self.signal_to_noise[order], fit)
+
+
+class Supports(Sequence[Support]):
+    """What can be said of the functions of some models, computed when it is first asked for.
+
+    Where the evidence is not exact, a model without each function has to be found: as long as a fit may take.  Copies
+    and files have the plain list.
+    """
+
+    def __init__(self, each: list[Callable[[], Support]]) -> None:
+        self._later, self._known, self._size = each, None, len(each)
+
+    def all(self) -> list[Support]:
+        """Of every model."""
+        if self._known is None:
+            with one_thread():
+                self._known, self._later = [compute() for compute in self._later], []
+        return self._known
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.all()[k]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (self.all(),)
+
+
+def _measured(active: Active) -> tuple[Array, Array]:
+    """Evidence lost without each function, and the part of it that is fit, by computing the models without them."""
+    evidence, fit = np.empty(active.size), np.empty(active.size)
+    for j in range(active.size):
+        without = active.without(j)
+        evidence[j] = active.evidence() - without.evidence()
+        fit[j] = _height(active) - _height(without)
+    return evidence, np.maximum(fit, 0.0)
+
+
+def _height(active: Active) -> float:
+    r""":math:`\log p(\mathbf t|\mathbf w) - \tfrac12\mathbf w^\top\mathbf A\mathbf w` at the posterior's weights."""
+    occam = float(np.sum(np.log(active.alpha))) + float(np.linalg.slogdet(active.covariance)[1])
+    return active.evidence() - 0.5 * occam
