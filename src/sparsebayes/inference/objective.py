@@ -272,10 +272,11 @@ def score(active: Active, found: Statistics | None = None, hyperpriors: Hyperpri
 
 
 def verify(active: Active, scores: Moves, tol: float) -> None:
-    """Replace the gains that may be rounding, where they are above ``tol``, by what the moves really gain."""
+    """Replace the gains that may be rounding, where they are above ``tol``, by those of models made from the data."""
     for i in np.flatnonzero(scores.gain > tol).tolist():
         if active.doubtful(i):
-            scores.gain[i] = max(0.0, active.measured_gain(i, float(scores.best[i])))
+            moved = active.like(active.problem, *active.with_precision(i, float(scores.best[i])))
+            scores.gain[i] = max(0.0, moved.objective() - active.objective())
 
 
 # -- the support ----------------------------------------------------------------------------------------

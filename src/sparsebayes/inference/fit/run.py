@@ -19,6 +19,7 @@ from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.starts import (
     COARSE,
     FIRST_NOISE,
+    WIDER,
     Begun,
     Plan,
     Policy,
@@ -27,7 +28,6 @@ from sparsebayes.inference.search.starts import (
     continued,
     random_model,
     search_sample,
-    wider,
 )
 from sparsebayes.inference.search.working import Problem, empty_model, widened, working_problem
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
@@ -434,7 +434,7 @@ class _Run:
 
     def _batch(self, data: Gram) -> int:
         """Functions that are added at once at most."""
-        return self.solver.batch if data.problem.sample is None else wider(self.solver.batch)
+        return self.solver.batch if data.problem.sample is None else WIDER * self.solver.batch
 
     def _widen(self, start: _Start) -> bool:
         """Take more functions into the working set, where there is one and some outside it gain.

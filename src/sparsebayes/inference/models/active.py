@@ -397,13 +397,6 @@ class ActiveSet(Active):
     def changed(self, i: int, alpha: float, at_least: float = 0.0) -> ActiveSet:
         """With this precision of function i; many such moves follow, so that correlations are carried along."""
         _ = self.factors.C
-        return self._changed(i, alpha)
-
-    def measured_gain(self, i: int, alpha: float) -> float:
-        """What giving function i this precision (infinity takes it out) really gains."""
-        return self._changed(i, alpha).objective() - self.objective()
-
-    def _changed(self, i: int, alpha: float) -> ActiveSet:
         indices, precisions = self.with_precision(i, alpha)
         factors = self.factors
         if i not in self.indices:

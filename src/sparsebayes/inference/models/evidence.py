@@ -186,7 +186,7 @@ def _scaled_hessian(covariance: Array, mean: Array) -> Array:
 
 def joint_newton(
     mean: Array, covariance: Array, residual_sumsq: float, alpha: Array, beta: float, n: float, learn_noise: bool
-) -> tuple[Array, float]:
+) -> Array:
     r"""Newton's step in all :math:`\log\alpha_j`, and in :math:`\log\beta` (last) where the noise is learned.
 
     Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first.
@@ -206,10 +206,8 @@ def joint_newton(
 
     Returns
     -------
-    step : ndarray of shape (a,) or (a + 1,)
+    ndarray of shape (a,) or (a + 1,)
         Changes of the logarithms, none larger than a few units.
-    gain : float
-        What the quadratic model promises.
     """
     a, targets, root = len(alpha), mean.shape[1], np.sqrt(alpha)
     covariance, mean = covariance * root * root[:, None], mean * root[:, None]
@@ -225,8 +223,7 @@ def joint_newton(
         hessian[a, a] = -0.5 * (targets * v.sum() + fit) + np.vdot(mean, pulled)
         gradient[a] = 0.5 * (targets * (n - a + variance.sum()) - fit)
     step = _ascend(np.negative(hessian, out=hessian), gradient)
-    step /= max(1.0, float(np.abs(step).max()) / REACH)
-    return step, 0.5 * float(gradient @ step)
+    return step / max(1.0, float(np.abs(step).max()) / REACH)
 
 
 def _ascend(hessian: Array, gradient: Array) -> Array:

@@ -608,7 +608,7 @@ class GaussianModel:
 
     def _newton(self, here: Posterior) -> Posterior | None:
         """One safeguarded Newton step in all log precisions and the log noise; None where none ascends."""
-        step, _ = self._newton_step(here)
+        step = self._newton_step(here)
         limit = self._most_certain()
         for length in _LENGTHS:
             alpha = np.clip(here.alpha * np.exp(length * step[: len(here.alpha)]), *self._range())
@@ -618,8 +618,8 @@ class GaussianModel:
                 return new
         return None
 
-    def _newton_step(self, here: Posterior) -> tuple[Array, float]:
-        """Newton's step in all log precisions, and in the log noise where it is learned, and what it promises."""
+    def _newton_step(self, here: Posterior) -> Array:
+        """Newton's step in all log precisions, and in the log noise where it is learned."""
         return joint_newton(
             here.mean, here.covariance, here.residual_sumsq, here.alpha, here.beta, self.data.n, self.learn_noise
         )
@@ -627,7 +627,7 @@ class GaussianModel:
     def _polished(self, here: Posterior) -> Posterior:
         """Near the maximum, steps whose gain is below rounding: the result then depends on the data alone."""
         for _ in range(_POLISH):
-            step, _ = self._newton_step(here)
+            step = self._newton_step(here)
             if float(np.abs(step).max()) > _NEAR:
                 break
             beta = min(here.beta * float(np.exp(step[-1])), self._most_certain()) if self.learn_noise else here.beta

@@ -103,10 +103,6 @@ class Active(ABC):
         """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
         return False
 
-    def measured_gain(self, i: int, alpha: float) -> float:
-        """What giving function i this precision really gains, by computing the evidence of that model."""
-        raise TypeError(f"{type(self).__name__} never doubts a gain, so it measures none")
-
     @abstractmethod
     def evidence(self) -> float:
         """Log evidence."""

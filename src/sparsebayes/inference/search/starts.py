@@ -19,7 +19,7 @@ same inner products (``GaussianProblem.on_fewer_rows``): only that pass, and the
 grow like their number.
 
 Which of them are made, and in which order, is a :class:`Plan`: a new policy is a class here and a word in
-``Plan.named``.  The best objective is kept.  A held start ends when it holds twice as many functions as the best model:
+``Plan.named``.  The best objective is kept.  A held start ends at half as many functions again as the best model has:
 more cost much and gain nothing.  Everything is decided by counts and evidences, never by clocks, so that a fit is
 reproducible.
 """
@@ -52,10 +52,9 @@ THOROUGH_KICKS = (4.0, 2.0, 16.0, 8.0, 32.0, 3.0, 64.0, 12.0)
 # fraction of those at which one function alone has the variance of the targets.
 _SMALL_DICTIONARY = 300
 _WIDE = 0.01
-# A held start may grow to this many times the best model, a kick to less (it begins with all of it), and in any case to
-# so many functions: beyond, it costs much and gains nothing.
-_GROW = 2.0
-_GROW_KICKED = 1.5
+# A start with held noise may grow to this many times the best model, and in any case to so many functions: beyond, it
+# costs much and gains nothing.
+_GROW = 1.5
 _SPARE = 50
 # Functions up to which a first start with held noise grows, times the root of the number of rows.
 _FIRST_SIZE = 3.0
@@ -73,7 +72,7 @@ _KICKS = 1
 # How many times more functions are added at once than on few rows: models are large, and to settle one is what a step
 # costs (50,000 diamonds, 700 functions, a start and two kicks on all rows: 19 s of the processor instead of 34, and 107
 # nats more, partly by what the sample gave; with 8 times more 23 s, and 117 nats less than with 4).
-_WIDER = 4
+WIDER = 4
 
 EFFORTS = ("fast", "default", "thorough")
 
@@ -85,13 +84,10 @@ class Policy(ABC):
 
     Attributes
     ----------
-    grows : float
-        Where it holds the noise, to how many times the best model it may grow.
     chooses : bool
         Whether the model that it begins with was chosen on the way, and is a move of its own.
     """
 
-    grows: ClassVar[float] = _GROW
     chooses: ClassVar[bool] = False
 
     @abstractmethod
@@ -138,8 +134,6 @@ class Full(Policy):
 @dataclass(frozen=True)
 class Kick(Policy):
     """From the best model, with the noise held a factor lower."""
-
-    grows = _GROW_KICKED
 
     factor: float
 
@@ -229,8 +223,7 @@ def ascend(
     """
     model = policy.begin(data, best)
     if not model.learn_noise:
-        largest = _largest(data, best, policy.grows)
-        model = climb(model, tol, batch=batch, limit=largest, accepted=None if fixed else accepted)
+        model = climb(model, tol, batch=batch, limit=_largest(data, best), accepted=None if fixed else accepted)
         model = model.at_noise(model.beta, learn_noise=True)
     if fixed is not None:
         model = model.at_noise(fixed, learn_noise=False)
@@ -240,8 +233,8 @@ def ascend(
     return climb(model, tol, batch=batch, limit=limit, accepted=accepted)
 
 
-def _largest(data: Gram, best: GaussianModel | None, grow: float) -> float:
-    """Size at which a held start ends, ``grow`` times that of the best model.
+def _largest(data: Gram, best: GaussianModel | None) -> float:
+    """Size at which a start with held noise ends, half as many functions again as the best model has.
 
     Where functions have to pay for their entry, the model falls short by being too small, and grows through places
     where every single function is worth less than its cost: N/(2 log M) functions more are about as many as greedy
@@ -250,7 +243,7 @@ def _largest(data: Gram, best: GaussianModel | None, grow: float) -> float:
     if best is None:
         return max(_SPARE, _FIRST_SIZE * np.sqrt(data.n))
     found = data.n / (2.0 * np.log(len(data.norms))) if data.problem.inclusion_cost > 0.0 else 0.0
-    return max(grow * best.size, _SPARE) + found
+    return max(_GROW * best.size, _SPARE) + found
 
 
 def random_model(best: Active, rng: np.random.Generator) -> Active:
@@ -264,11 +257,6 @@ def random_model(best: Active, rng: np.random.Generator) -> Active:
 
 
 # -- many rows: a search on a part of them ------------------------------------------------------------------
-
-
-def wider(batch: int) -> int:
-    """Functions that are added at once at most, where there are many rows."""
-    return _WIDER * batch
 
 
 def continued(plan: Plan) -> Plan:

@@ -12,25 +12,273 @@ solver     precision                                                      an irr
 
 Here :math:`m=\mu^2`, the mean over T targets; where the posterior is Laplace's, :math:`m` carries the term by which the
 mode moves with the precision, so that the fixed point is that of the evidence and not of its linearisation.
+
+A sweep proposes new precisions and, where it is learned, a new noise level, all together.  For every rule used here the
+proposed change of :math:`\log\alpha_m` (and of :math:`\log\beta`) has the sign of the objective's derivative, so the
+proposal is an ascent direction: where the full step would lower the objective it is halved until it does not, and the
+steps of rules that are known to be slow are lengthened as long as the objective rises.  Then
+functions leave that the evidence can do without.  A sweep counts as one move.
+
+When sweeps bring no more, the model is finished by single exact moves, additions included, until none gains more than
+the tolerance: the fixed point alone approaches its end without reaching it, and can stop where one addition would
+still help.  The certificate is then that of every other solver.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.solvers.fixed_point import FixedPoint
-from sparsebayes.inference.solvers.solver import is_number
+from sparsebayes.inference.objective import Hyperpriors, score, with_best_noise
+from sparsebayes.inference.solvers.sequential import Sequential, SequentialState
+from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, is_number
 
+# Sweeps go on while they gain this fraction of the tolerance: their steps are many and small.
+_PATIENCE = 0.1
+# Longest change of a log precision in one sweep, and how often it is halved.
+_REACH = 8.0
+_HALVINGS = 12
+# A slow rule's steps grow by this factor from sweep to sweep while the objective rises.
+_LONGER = 1.5
+# Where sweeps have emptied the model, the whole dictionary is tried again with precisions lower by these factors, at
+# these fractions of the present noise.
+_WIDER = (1e-2, 1e-4, 1e-6, 1e-8)
+_QUIETER = (1.0, 0.1, 0.01)
 # A function leaves MacKay's sweeps when it is not relevant and this weakly determined: by then its precision has grown
 # so far that several may leave at once.
 WEAK = 0.02
 _EPS = float(np.finfo(float).eps)
 _VANISHING = 1e-200
+
+
+@dataclass
+class SweepState(SequentialState):
+    """Also carries whether the sweeps go on, by how much they are lengthened, and whether their end was settled."""
+
+    marks: ClassVar[tuple[str, ...]] = (*SequentialState.marks, "sweeping", "stride", "finished")
+
+    sweeping: bool = True
+    stride: float = 1.0
+    finished: bool = False
+
+
+class FixedPoint(Solver[SweepState]):
+    """A solver that re-estimates all hyperparameters together, beginning with the whole dictionary."""
+
+    over_relaxed: bool = False
+
+    def __init__(
+        self,
+        a: float = 0.0,
+        b: float = 0.0,
+        c: float = 0.0,
+        d: float = 0.0,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        random_state: int | None = None,
+        callback: Callable[..., bool | None] | None = None,
+    ) -> None:
+        self.a = a
+        self.b = b
+        self.c = c
+        self.d = d
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callback = callback
+
+    @property
+    def hyperpriors(self) -> Hyperpriors:
+        """Gamma priors on the precisions and on the inverse noise variance."""
+        return Hyperpriors(self.a, self.b, self.c, self.d)
+
+    def check(self) -> None:
+        """Raise where a setting is out of range."""
+        self.hyperpriors.check()
+        self.check_stopping()
+
+    @abstractmethod
+    def precisions(self, active: Active) -> Array:
+        """New precisions of the functions in the model."""
+
+    @abstractmethod
+    def noise_precision(self, active: Active) -> float:
+        """New inverse noise variance."""
+
+    def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
+        r"""Which functions are to leave (a mask), given :math:`\theta_m` of those in the model."""
+        return theta <= 0.0
+
+    # -- the solver contract -------------------------------------------------------------------------------
+
+    def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SweepState:
+        """Begin from these functions; where there are none, from the whole dictionary."""
+        if active.size == 0 and active.problem.mean_square > 0.0:
+            active = self.whole(active)
+        return SweepState(active, learn_noise, active.evidence(), rng)
+
+    def whole(self, active: Active) -> Active:
+        """All functions, with precisions at which they have the variance of the targets together."""
+        problem = active.problem
+        every = np.flatnonzero(problem.eligible & (problem.sqnorms > 0.0))
+        unit = problem.n_effective * problem.mean_square
+        alpha = len(every) * problem.sqnorms[every] / unit
+        if not active.exact:
+            return DualLaplace(problem, every.tolist(), alpha).narrowed()
+        return DualActive(problem, every.tolist(), alpha, active.beta).narrowed()
+
+    def step(self, state: SweepState, tol: float) -> Info | None:
+        """One sweep, or one single move once sweeps bring no more; None when no move gains more than ``tol``."""
+        if state.sweeping:
+            info = self._sweep(state, tol)
+            if info is not None:
+                return info
+        return self._finish(state, tol)
+
+    def escape(self, state: SweepState, tol: float) -> Info | None:
+        """Begin again from the whole dictionary with wider priors, where sweeps have emptied the model for nothing.
+
+        Functions that hardly vary over the data have to have large weights, which the first precisions rule out.
+        """
+        empty, problem = state.active, state.active.problem
+        if empty.size or not empty.exact or problem.mean_square == 0.0:
+            return None
+        first = self.whole(empty)
+        best, height = None, self.objective(empty, state.learn_noise) + tol
+        for wider in _WIDER:
+            for quieter in _QUIETER if state.learn_noise else (1.0,):
+                beta = min(empty.beta / quieter, 1.0 / problem.noise_floor)
+                trial = first.moved(wider * first.alpha, beta)
+                value = self.objective(trial, state.learn_noise)
+                if value > height:
+                    best, height = trial, value
+        if best is None:
+            return None
+        state.active, state.evidence, state.sweeping = best, best.evidence(), True
+        state.refused.clear()
+        return Info("sweep", n_moves=1)
+
+    # -- sweeps --------------------------------------------------------------------------------------------
+
+    def objective(self, active: Active, learn_noise: bool) -> float:
+        """Evidence plus log priors."""
+        return active.evidence() + self.hyperpriors.log_prior(active, noise=learn_noise)
+
+    def _sweep(self, state: SweepState, tol: float) -> Info | None:
+        size, prior = state.active.size, self.hyperpriors.log_prior(state.active, noise=state.learn_noise)
+        before = state.evidence + prior
+        climbed = self._as_far_as_it_ascends(state, before) if size else None
+        if climbed is None:
+            state.sweeping = False
+            return None
+        pruned, after = self._prune(*climbed, state.learn_noise)
+        narrow = pruned.narrowed()
+        state.active = narrow
+        prior = self.hyperpriors.log_prior(narrow, noise=state.learn_noise)
+        state.evidence = after - prior if narrow is pruned else narrow.evidence()
+        state.sweeping = after - before > _PATIENCE * tol or narrow.size < size
+        return Info("sweep", n_moves=1)
+
+    def _as_far_as_it_ascends(self, state: SweepState, before: float) -> tuple[Active, float] | None:
+        """The proposal, or as much of it as ascends, with its objective; None where none does."""
+        active = state.active
+        log_beta = float(np.log(active.beta))
+        step = np.log(self.precisions(active) / active.alpha)
+        noise_step = 0.0
+        if state.learn_noise:
+            noise_step = float(np.log(self.noise_precision(active))) - log_beta
+        for length in (state.stride, *(0.5**halving for halving in range(state.stride == 1.0, _HALVINGS))):
+            alpha = active.alpha * np.exp(np.clip(length * step, -_REACH, _REACH))
+            beta = float(np.exp(log_beta + np.clip(length * noise_step, -_REACH, _REACH)))
+            trial = active.moved(
+                alpha, min(beta, 1.0 / active.problem.noise_floor) if state.learn_noise else active.beta
+            )
+            value = self.objective(trial, state.learn_noise)
+            if value > before:
+                state.stride = length * _LONGER if self.over_relaxed and length >= 1.0 else 1.0
+                return trial, value
+        return None
+
+    def _prune(self, active: Active, here: float, learn_noise: bool) -> tuple[Active, float]:
+        """Let functions leave; together where that ascends, else the least determined half of them, and so on."""
+        s, q2 = active.leave_one_out()
+        leaving = np.flatnonzero(self.leaving(active, q2 - s))
+        leaving = leaving[np.argsort(active.well_determined[leaving], kind="stable")]
+        while len(leaving):
+            stays = np.ones(active.size, dtype=bool)
+            stays[leaving] = False
+            trial = active.restricted(stays)
+            value = self.objective(trial, learn_noise)
+            if value >= here:
+                return trial, value
+            leaving = leaving[: len(leaving) // 2]
+        return active, here
+
+    # -- single moves --------------------------------------------------------------------------------------
+
+    def _finish(self, state: SweepState, tol: float) -> Info | None:
+        """One single move; None when none gains more than ``tol``."""
+        ready = state.active.for_single_moves()
+        if ready is not state.active:
+            state.active, state.evidence = ready, ready.evidence()
+        if not self.hyperpriors.flat:
+            return self._move(state, tol)
+        return Sequential().step(state, tol) or self._settle(state, tol)
+
+    def _settle(self, state: SweepState, tol: float) -> Info | None:
+        """The joint maximum that sweeps and moves have come near to, once: it depends on the data, not on the way.
+
+        Where the noise is next to nothing, rounding on the way shows in the seventh digit of predictions.
+        """
+        if state.finished or not state.active.exact:
+            return None
+        state.finished = True
+        free = state.learn_noise and 1.0 / state.active.beta > 1.01 * state.active.problem.noise_floor
+        settled = state.active.settled(_PATIENCE * tol, learn_noise=free)
+        return _done(state, settled, Info("sweep", n_moves=1)) if self._gain(state, settled) > 0.0 else None
+
+    def _move(self, state: SweepState, tol: float) -> Info | None:
+        """The move with the largest gain of the objective, if it does gain."""
+        active = state.active
+        scores = score(active, hyperpriors=self.hyperpriors)
+        scores.gain[list(state.refused)] = -np.inf
+        best = int(np.argmax(scores.gain)) if len(scores.gain) else -1
+        idle = scores.in_model & scores.structural & (scores.gain >= 0.0)
+        if best < 0 or (scores.gain[best] <= tol and not np.any(idle)):
+            return self._settle_noise(state, tol)
+        chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
+        alpha = float(scores.best[chosen])
+        trial = active.changed(chosen, alpha)
+        if trial is None or self._gain(state, trial) < 0.0:
+            state.refused.add(chosen)
+            return Info(REFUSED, chosen)
+        return _done(state, trial, Info(active.move_to(chosen, alpha), chosen, 1))
+
+    def _settle_noise(self, state: SweepState, tol: float) -> Info | None:
+        """Move the noise to its best level, if that gains more than ``tol``."""
+        if not state.learn_noise:
+            return None
+        active, priors = state.active, self.hyperpriors
+        trial = with_best_noise(active, priors.c, priors.noise_rate(active))
+        return _done(state, trial, Info("noise")) if self._gain(state, trial) > tol else None
+
+    def _gain(self, state: SweepState, trial: Active) -> float:
+        """What a model has more than the present one."""
+        return self.objective(trial, state.learn_noise) - self.objective(state.active, state.learn_noise)
+
+
+def _done(state: SweepState, active: Active, info: Info) -> Info:
+    state.active, state.evidence = active, active.evidence()
+    state.refused.clear()
+    return info
 
 
 class MacKay(FixedPoint):

@@ -34,7 +34,7 @@ from scipy.special import gammaln
 from sparsebayes.inference.models.bound import BoundActive
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.solvers.fixed_point import FixedPoint
+from sparsebayes.inference.solvers.mackay import FixedPoint
 from sparsebayes.inference.solvers.solver import Kind
 
 _VANISHING = 1e-200
