@@ -113,6 +113,14 @@ def test_the_bound_never_falls_within_a_start():
     assert len({record.start for record in records}) > 1
 
 
+def test_functions_that_overlap_stay_in_the_model():
+    """They explain the target together: precisions settle from those of the effects, not from any."""
+    X, y = wave()
+    model = RVR(gamma=0.3, solver="single-effects").fit(X, y)
+    assert len(model.relevance_) >= 4
+    assert model.score(X, y) > 0.9
+
+
 def test_noise_that_is_given_stays():
     X, y = twins()
     model = SparseBayesRegressor(solver="single-effects", noise_variance=1.5).fit(X, y)

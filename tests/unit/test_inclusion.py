@@ -223,7 +223,8 @@ def test_a_constant_takes_one_row():
     X = rng.standard_normal((16, 5)) + 3.0
     y = X[:, 1] + 2.0 + rng.standard_normal(16)
     contrasts = np.linalg.qr(np.column_stack([np.ones(16), np.eye(16)[:, 1:]]))[0][:, 1:].T
-    beside, without = single_effects(X, y), single_effects(contrasts @ X, contrasts @ y, fit_intercept=False)
+    settings = {"start": ()}, {"start": (), "fit_intercept": False}
+    beside, without = single_effects(X, y, **settings[0]), single_effects(contrasts @ X, contrasts @ y, **settings[1])
     for name in ("inclusion", "mean", "std", "noise_variance", "n_effects", "log_evidence"):
         np.testing.assert_allclose(getattr(beside, name), getattr(without, name), rtol=1e-3, err_msg=name)
 

@@ -5,6 +5,7 @@ import time
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from coalitions import enumerate_coalitions
 from sklearn.pipeline import make_pipeline
@@ -244,10 +245,9 @@ def test_plain_arrays_are_looked_at_too():
     for given in ((holes, X), (X, holes), (X[:0], X)):
         with pytest.raises(ValueError, match=r"NaN|0 sample"):
             shapley(model, *given, value="interventional")
-    pd = pytest.importorskip("pandas")
     named = RVR().fit(pd.DataFrame(X, columns=list("abcd")), y)
     with pytest.warns(UserWarning, match="feature names"):
-        shapley(named, X)
+        shapley(named, X, as_array=True)
 
 
 def test_what_has_no_closed_form_is_refused():
@@ -278,8 +278,24 @@ def test_columns_that_are_one_input():
     np.testing.assert_allclose(whole.std[:, 0], np.sqrt(np.sum(away @ model.sigma_ * away, axis=1)), atol=1e-10)
     with pytest.raises(ValueError, match="two of them"):
         attributions(model, X, groups={"a": [0, 1], "b": [1]})
-    with pytest.raises(ValueError, match=r"\[4\]"):
-        attributions(model, X, groups={"a": [4]})
+    for wrong in ([4], [-1], ["x4"], [0.5], [True]):
+        with pytest.raises(ValueError, match=r"groups\['a'\].*expected some of 0 to 3, or names"):
+            attributions(model, X, groups={"a": wrong})
+
+
+def test_columns_in_no_group_stay_by_themselves():
+    """So that what is said adds up to the model's output."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((50, 4)), columns=["left", "a", "b", "right"])
+    model = SparseBayesRegressor().fit(X, X["left"] - X["a"] + 2.0 * X["b"])
+    alone, together = attributions(model, X), attributions(model, X, groups={"pair": ["a", "b"]})
+    assert together.feature_names == ["pair", "left", "right"]
+    np.testing.assert_allclose(together.base_values + together.values.sum(axis=1), model.predict(X), atol=1e-10)
+    np.testing.assert_allclose(together.values[:, 1:], alone.values[:, [0, 3]], atol=1e-12)
+    np.testing.assert_allclose(together.std[:, 1:], alone.std[:, [0, 3]], atol=1e-12)
+    by_number = attributions(model, X, groups={"left": np.array([1, 2])})  # as another column is called
+    np.testing.assert_array_equal(by_number.values, together.values)
+    assert by_number.feature_names == ["left", "left", "right"]
 
 
 class TestErrorBars:

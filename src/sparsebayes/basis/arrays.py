@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Basis, Floats, Functions, Index, Joined, Sum, check_count, positions
-from .distances import DIRECT_FEATURES
+from .base import Basis, Floats, Functions, Index, Joined, Sum, check_count, is_elsewhere, positions
 from .kernels import (
+    DIRECT_FEATURES,
     RBF,
     Cauchy,
     Kernel,
@@ -41,14 +41,6 @@ def _compat() -> Any:
             "pip install 'sparsebayes[device]', or pass np.asarray(X)"
         ) from None
     return array_api_compat
-
-
-def is_elsewhere(X: Any) -> bool:
-    """Whether X is an array of another library: one that follows the array API standard and is not NumPy's."""
-    if isinstance(X, np.ndarray | list | tuple):
-        return False
-    library = type(X).__module__.partition(".")[0]
-    return library in ("torch", "cupy", "jax", "jaxlib", "array_api_strict") or hasattr(X, "__array_namespace__")
 
 
 @dataclass(frozen=True)

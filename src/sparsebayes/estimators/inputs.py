@@ -195,7 +195,7 @@ class Inputs(Described, Explained, Portable, ABC):
         choose("support", self.support, SUPPORTS)
         check_restarts(self.n_restarts)
         solver = self._checked_solver()
-        given = check_weights(to_host(sample_weight), X.shape[0])
+        given = check_weights(sample_weight, X.shape[0])
         weights = given if row_weight is None else given * row_weight
         rows = np.flatnonzero(weights > 0)
         if len(rows) < len(weights):

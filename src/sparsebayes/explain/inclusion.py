@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -10,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array
 
 from sparsebayes.design import Design, as_design
+from sparsebayes.estimators import SparseBayesRegressor
 from sparsebayes.estimators.checks import check_noise, check_weights
 from sparsebayes.frames import data_frame
 from sparsebayes.inference.solvers.single_effects import (
@@ -56,7 +59,8 @@ class CredibleSet:
     purity : float
         Smallest absolute correlation among them.
     evidence : float
-        Log Bayes factor of the effect's being there.
+        Log Bayes factor of the effect's being there; of classes in the bound as it is with the effect, and so too large
+        where these separate.
     weight, std : float
         Posterior mean and standard deviation of its weight, if the first member carries it.
     """
@@ -278,7 +282,7 @@ def inclusion(
         problems = problems_of(estimator, candidates, y)
         found = [_solve(candidates.design, posed, candidates.constant, max_effects) for posed in problems]
     single = len(found) == 1 and getattr(estimator, "_single", True)
-    return _collect(found, candidates.names, [posed.start for posed in problems], single=single)
+    return _collect(found, candidates.names, [posed.start or np.inf for posed in problems], single=single)
 
 
 def single_effects(
@@ -288,10 +292,10 @@ def single_effects(
     *,
     fit_intercept: bool = True,
     noise_variance: float | None = None,
-    start: Sequence[int] = (),
+    start: Sequence[int] | None = None,
     max_effects: int | None = None,
 ) -> Inclusion:
-    """The same for a matrix and a vector, without a model before it.
+    """The same for a matrix and a vector.
 
     Parameters
     ----------
@@ -305,8 +309,8 @@ def single_effects(
         Whether a constant is fitted beside them.
     noise_variance : float, optional
         Given, or learned.
-    start : sequence of int
-        Candidates to begin from.
+    start : sequence of int, optional
+        Candidates to begin from, beside none; by default those that a fit keeps, or of a Design none.
     max_effects : int, optional
         Largest number of effects; by default a quarter of the rows, and at least ten.
     """
@@ -319,12 +323,18 @@ def single_effects(
     target = check_array(y, ensure_2d=False, dtype="float64", input_name="y")
     if target.shape != (n,):
         raise ValueError(f"y has shape {target.shape}: expected ({n},), one number for each row of X")
-    places = np.asarray(start) if np.size(start) else np.zeros(0, dtype=np.intp)
+    check_max_effects(max_effects)
+    weights, given = check_weights(sample_weight, n), check_noise(noise_variance, 1)
+    noise = begin = None if given is None else float(given[0])
+    if start is None and not isinstance(X, Design):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it is only where the search begins
+            model = SparseBayesRegressor(fit_intercept=fit_intercept, noise_variance=noise).fit(X, target, weights)
+        start, begin = model.relevance_.tolist(), float(model.noise_variance_) or None
+    places = np.asarray(start) if start is not None and np.size(start) else np.zeros(0, dtype=np.intp)
     if places.ndim != 1 or places.dtype.kind not in "iu" or np.any((places < 0) | (places >= m)):
         raise ValueError(f"start={start!r}: expected candidates from 0 to {m - 1}")
-    check_max_effects(max_effects)
-    weights, noise = check_weights(sample_weight, n), check_noise(noise_variance, 1)
-    posed = Posed.of(target, weights, places.tolist(), None if noise is None else float(noise[0]))
+    posed = Posed(target, weights, float(weights.sum()), noise, begin, places.tolist())
     with one_thread():
         found = [_solve(design, posed, fit_intercept, max_effects)]
     return _collect(found, names or tuple(f"x{j}" for j in range(m)), [np.inf], single=True)

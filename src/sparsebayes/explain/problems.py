@@ -42,8 +42,8 @@ class Posed:
         Number of observations.
     noise : float or None
         Noise variance where it is known; None where it is to be learned.
-    start : float
-        Noise variance to begin with.
+    start : float or None
+        Noise variance to begin with; None where nothing is known of it.
     places : list of int
         Candidates to begin from.
     outputs : ndarray of shape (N,), optional
@@ -59,19 +59,11 @@ class Posed:
     weights: Array
     size: float
     noise: float | None
-    start: float
+    start: float | None
     places: list[int]
     outputs: Array | None = None
     effects: Found | None = None
     again: Callable[[Array, Array], tuple[Array, Array, float]] | None = None
-
-    @classmethod
-    def of(cls, target: Array, weights: Array, places: list[int], noise: float | None) -> Posed:
-        """Targets with nothing known of them; the noise begins as all of their variance."""
-        size = float(weights.sum())
-        mean = float(weights @ target) / size
-        variance = float(weights @ np.square(target - mean)) / size
-        return cls(target, weights, size, noise, max(noise or variance, np.finfo(float).tiny), places)
 
     @classmethod
     def working(cls, outputs: Array, curvature: Array, gradient: Array, weights: Array, places: list[int]) -> Posed:

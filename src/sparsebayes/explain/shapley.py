@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.estimators import MODELS
 from sparsebayes.frames import data_frame
+from sparsebayes.inference.solvers.solver import is_number
 from sparsebayes.posterior import ClassPosterior
 from sparsebayes.threads import one_thread
 
@@ -166,7 +168,7 @@ def attributions(
     background: Any = None,
     *,
     value: str = "baseline",
-    groups: Mapping[str, Sequence[int]] | None = None,
+    groups: Mapping[str, Sequence[int | str]] | None = None,
     uncertainty: str = "calibrated",
 ) -> Attributions:
     """Exact Shapley values with all that is known of them.
@@ -175,9 +177,10 @@ def attributions(
     ----------
     model, X, background, value, uncertainty
         As in :func:`shapley`.
-    groups : mapping of str to sequence of int, optional
-        Columns of X that are one input, such as the indicators of a category: the attributions of a group are the sums
-        of those of its columns, and the standard deviations are those of the sums.
+    groups : mapping of str to sequence of int or str, optional
+        Columns of X, by number or name, that are one input, such as the indicators of a category: the attributions of a
+        group are the sums of those of its columns, and the standard deviations are those of the sums.  Columns in no
+        group follow by themselves.
     """
     if value not in VALUES:
         raise ValueError(f"value={value!r}: expected one of {', '.join(map(repr, VALUES))}")
@@ -185,7 +188,8 @@ def attributions(
     est, X, background, names = _unpack(model, X, background)
     X = _rows(est, X, "X")
     reference = _references(est, X, background, value)
-    asked = _Asked.of(est, X, reference, groups)
+    labels, parts = _partition(groups or {}, names)
+    asked = _Asked.of(est, X, reference, parts)
     outputs = list(_outputs(est))
     values, std = asked.values(outputs)
     if uncertainty == "calibrated" and not is_classifier(est):
@@ -200,7 +204,7 @@ def attributions(
         base_values=float(base_values[0]) if single else base_values,
         base_std=float(base_std[0]) if single else base_std,
         data=X,
-        feature_names=names if groups is None else list(groups),
+        feature_names=labels,
         output_names=[] if single else _output_names(est, len(outputs)),
         value=value,
     )
@@ -216,8 +220,10 @@ class _Asked:
     together: Array
 
     @classmethod
-    def of(cls, est: Any, X: Array, reference: Array, groups: Mapping[str, Sequence[int]] | None) -> _Asked:
-        together = np.eye(X.shape[1]) if groups is None else _indicators(groups, X.shape[1])
+    def of(cls, est: Any, X: Array, reference: Array, groups: Sequence[list[int]]) -> _Asked:
+        together = np.zeros((len(groups), X.shape[1]))
+        for row, columns in zip(together, groups, strict=True):
+            row[columns] = 1.0
         shift = vars(est).get("X_offset_")
         if shift is None:
             return cls(est._functions, X, reference, together)
@@ -257,17 +263,21 @@ class _Asked:
         return np.array(mean), np.sqrt(variance)
 
 
-def _indicators(groups: Mapping[str, Sequence[int]], d: int) -> Array:
-    """A row for each group, one where a column is in it."""
-    found = np.zeros((len(groups), d))
-    for row, (name, columns) in zip(found, groups.items(), strict=True):
-        wrong = [column for column in columns if not 0 <= column < d]
-        if wrong:
-            raise ValueError(f"groups[{name!r}] names columns {wrong!r}: expected some of 0 to {d - 1}")
-        row[list(columns)] = 1.0
-    if np.any(found.sum(axis=0) > 1.0):
+def _partition(groups: Mapping[str, Sequence[int | str]], names: list[str]) -> tuple[list[str], list[list[int]]]:
+    """Groups of columns and the columns that are in none: what they are called, and their numbers."""
+    numbers, parts = {name: j for j, name in enumerate(names)}, list[list[int]]()
+    for group, columns in groups.items():
+        parts.append([numbers.get(c, -1) if isinstance(c, str) else c for c in columns])
+        if not all(is_number(c, Integral) and 0 <= c < len(names) for c in parts[-1]):
+            raise ValueError(
+                f"groups[{group!r}] names columns {list(columns)!r}: expected some of 0 to {len(names) - 1}, or names "
+                "of columns"
+            )
+    taken = [c for columns in parts for c in set(columns)]
+    if len(set(taken)) < len(taken):
         raise ValueError("groups: a column is in two of them")
-    return found
+    others = [j for j in range(len(names)) if j not in set(taken)]
+    return [*groups, *(names[j] for j in others)], [*parts, *([j] for j in others)]
 
 
 def _by_function(terms: list[Terms], X: Array, references: list[Array], n_functions: int) -> Array:

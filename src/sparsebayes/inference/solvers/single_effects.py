@@ -270,6 +270,7 @@ class Search:
         rise: float = _RISE,
     ) -> None:
         self.problem, self.noise, self.prior, self.max_effects, self.rise = problem, noise, prior, max_effects, rise
+        self.variance = max(problem.total / problem.observations, np.finfo(float).tiny)
         count = int(problem.usable.sum())
         self._log_prior = np.where(problem.usable, -np.log(max(count, 1)), -np.inf)
 
@@ -369,17 +370,22 @@ class Search:
 
     # -- how many, and which -------------------------------------------------------------------------------
 
-    def start(self, places: Sequence[int], noise: float) -> Effects:
-        """Effects at given candidates, fitted together."""
+    def start(self, places: Sequence[int], noise: float | None) -> Effects:
+        """Effects at given candidates, fitted together; with the noise that they leave, unless one is given."""
         n, products = self.problem.size, self.problem.products
+        noise = self.noise if noise is None else noise
         places = [m for m in places if self.problem.usable[m]]
         if not places:
+            noise = self.variance if noise is None else noise
             return self.known([], Hyperparameters(noise, float(np.max(np.square(products))) / n**2))
         gram = self.problem.columns(places)[:, places]
         weights = np.linalg.solve(gram + 1e-6 * n * np.eye(len(places)), products[places])
         if len(places) > self.max_effects:
             largest = np.argsort(-np.abs(weights), kind="stable")[: self.max_effects]
             return self.start([places[k] for k in largest], noise)
+        if noise is None:
+            left = max(self.problem.total - float(weights @ products[places]), _EXACT * self.problem.total)
+            noise = left / max(self.problem.observations - len(places), 1.0)
         expected = np.zeros((len(places), len(products)))
         expected[np.arange(len(places)), places] = weights
         return self.known(expected, Hyperparameters(noise, float(np.mean(np.square(weights)))))
@@ -461,7 +467,7 @@ class Search:
                 return
             state = self.settle(exchanged)
 
-    def run(self, places: Sequence[int], noise: float) -> Iterator[Effects]:
+    def run(self, places: Sequence[int], noise: float | None) -> Iterator[Effects]:
         """From given candidates, and from none.
 
         A noise that is learned from the start on lets the first effects, or the many of a model with more candidates
@@ -473,9 +479,8 @@ class Search:
             state = climbed
             yield state
         if self.noise is None and len(state.effects) <= _FEW_EFFECTS:
-            variance = max(self.problem.total / self.problem.observations, np.finfo(float).tiny)
             most = min(self.max_effects, _FEW_EFFECTS)
-            for held in (share * variance for share in _HELD):
+            for held in (share * self.variance for share in _HELD):
                 search = Search(self.problem, noise=held, prior=self.prior, max_effects=most, rise=_ROUGHLY)
                 *_, begun = search.extend(search.start([], held))
                 yield from self.climb(begun)
@@ -595,7 +600,7 @@ class SingleEffects(Solver[SingleEffectsState]):
 
     @property
     def in_batches(self) -> bool:
-        """The search starts from the functions that the evidence chooses, and where these are few from none as well."""
+        """The search starts from the functions that the evidence chooses."""
         return True
 
     def check(self) -> None:
@@ -604,7 +609,7 @@ class SingleEffects(Solver[SingleEffectsState]):
         self.check_stopping()
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SingleEffectsState:
-        """No effect; from a model that is given, one at each of its functions."""
+        """Nothing yet; the first effects will be at the functions of this model."""
         problem: GaussianProblem = active.problem
         bias, noise = problem.bias, 1.0 / active.beta
         candidates = Correlations(
@@ -618,14 +623,19 @@ class SingleEffects(Solver[SingleEffectsState]):
         )
         most = limit_of_effects(self.max_effects, candidates)
         search = Search(candidates, noise=None if learn_noise else noise, max_effects=most)
-        steps = search.climb(search.start(active.indices, noise)) if active.size else search.run([], noise)
         return SingleEffectsState(
-            active=active, learn_noise=learn_noise, evidence=-np.inf, rng=rng, search=search, steps=steps
+            active=active,
+            learn_noise=learn_noise,
+            evidence=-np.inf,
+            rng=rng,
+            search=search,
+            steps=search.run(active.indices, noise),
         )
 
     def step(self, state: SingleEffectsState, tol: float) -> Info | None:
         """One effect more, or others; the best so far stay."""
-        found, state.tol = next(state.steps, None), tol
+        state.tol = tol
+        found = next(state.steps, None)
         if found is None:
             return None
         bound = state.search.bound(found)
@@ -642,12 +652,14 @@ class SingleEffects(Solver[SingleEffectsState]):
         if state.best is None:
             return state.active.recompute()
         problem: GaussianProblem = state.active.problem
-        functions = sorted({effect.lead for effect in state.best.effects})
+        scale = state.search.problem.scale
+        alpha = {e.lead: 1.0 / (e.square * scale[e.lead] ** 2) for e in state.best.effects}
         if problem.bias is not None and problem.eligible[problem.bias]:
-            functions.append(problem.bias)
-        # To begin with, all of them together have the variance of the targets.
-        alpha = len(functions) * problem.sqnorms[functions] / (problem.n_effective * problem.mean_square)
-        begun = ActiveSet.from_model(problem, functions, alpha, 1.0 / state.noise_variance)
+            # To begin with, it may have the variance of the targets.
+            alpha[problem.bias] = problem.sqnorms[problem.bias] / (problem.n_effective * problem.mean_square)
+        functions = sorted(alpha)
+        precisions = np.array([alpha[i] for i in functions])
+        begun = ActiveSet.from_model(problem, functions, precisions, 1.0 / state.noise_variance)
         return begun.settled(state.tol, learn_noise=state.learn_noise)
 
     def effects(self, state: SingleEffectsState) -> Found | None:
