@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sparsebayes.basis.arrays import HOST, Place
 from sparsebayes.basis.base import Floats, Index, positions
 from sparsebayes.threads import on_all_cores
 
@@ -25,6 +26,9 @@ class Design(ABC):
     NumPy arrays that the caller may overwrite. Wherever an ``idx`` is taken it is any one-dimensional index:
     a list, an array, a slice, a mask; order and repetitions are kept.
     """
+
+    # Where the rows live.
+    place: Place = HOST
 
     @property
     @abstractmethod
@@ -85,6 +89,14 @@ class Design(ABC):
     def moments(self, V: ArrayLike, weights: ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return ``correlate(V)`` and ``sqnorms(weights)``, in one pass over the columns where that saves work."""
         return self.correlate(V), self.sqnorms(weights)
+
+    def native(self, idx: Any) -> Any:
+        """Return Φ[:, idx] where the rows live."""
+        return self.columns(idx)
+
+    def moments_there(self, V: Any, weights: Any) -> tuple[Any, Any]:
+        """Return ``moments`` of what lives where the rows do, and leave them there."""
+        return self.moments(V, weights)
 
     def project(self, V: Floats, P: Floats) -> tuple[Floats, Floats]:
         """Return Φᵀ V, (M, T), and for every function the sum of squares of Φᵀ P, (M,): what scoring all of them needs.

@@ -23,7 +23,6 @@ from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import Support, SupportRule, Supports
-from sparsebayes.inference.rows.device import ArrayProblem
 from sparsebayes.likelihood import ArrayBernoulli, ArrayCategorical, Bernoulli, Categorical, Likelihood
 from sparsebayes.posterior import ClassPosterior
 from sparsebayes.posterior.classes import TEMPERS
@@ -107,7 +106,6 @@ def fit_classification(
     _check_checkpoint(task, shared, by)
     # The other solvers, and classes that share functions, compute on the host.
     there = is_elsewhere(task.X) and isinstance(task.solver, Sequential) and not shared
-    kind = ArrayProblem if there else LaplaceProblem
     likelihoods = (_likelihoods_there if there else _likelihoods)(task, labels, n_classes, joint)
 
     def rule(eligible: NDArray[np.bool_]) -> SupportRule:
@@ -117,7 +115,7 @@ def fit_classification(
     eligible = dictionary.eligible
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
     known = {"stand_in": dictionary.stand_in, "inclusion_cost": rule(eligible).cost, "places": dictionary.places}
-    problems = [kind(dictionary.design, one, eligible, bias, **known) for one in likelihoods]
+    problems = [LaplaceProblem(dictionary.design, one, eligible, bias, **known) for one in likelihoods]
     classes = np.eye(n_classes)[labels]
 
     def regression(of: Array) -> GaussianProblem:
