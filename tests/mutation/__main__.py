@@ -68,7 +68,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "unit/test_trust.py::test_evidence_lost_of_two_classes_is_that_of_the_model_without",
         "unit/test_trust.py::test_evidence_lost_under_a_bound_is_of_the_bound_at_its_best",
     ),
-    "inference/fit/certificate.py": (
+    "inference/status.py": (
         *_ACTIVE,
         f"{_SUPPORT}certificate_says_what_a_noise_that_is_held_costs",
     ),

@@ -6,10 +6,10 @@ from scipy.optimize import minimize_scalar
 
 from sparsebayes import RVR, datasets
 from sparsebayes.design import DenseDesign
-from sparsebayes.inference.fit.certificate import certify
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import NoiseProfile
+from sparsebayes.inference.status import certify
 
 TOL = 1e-3
 

@@ -58,23 +58,6 @@ def test_dual_regression_is_the_primal(targets, beta):
     assert dual.condition_number() == pytest.approx(primal.condition_number(), rel=1e-6)
 
 
-def test_moves_of_the_dual_form():
-    problem, rng = regression()
-    alpha = rng.uniform(0.1, 10.0, 12)
-    dual = DualActive(problem, list(range(11)), alpha[:11], 3.0)
-    found = dual.statistics()
-    primal = ActiveSet.from_model(problem, list(range(11)), alpha[:11], 3.0)
-    np.testing.assert_allclose(found.s, primal.statistics().s, rtol=1e-8)
-    np.testing.assert_allclose(found.q2, primal.statistics().q2, rtol=1e-8)
-    dual = dual.changed(11, alpha[11]).changed(3, 7.0).changed(0, np.inf)
-    changed = alpha.copy()
-    changed[3] = 7.0
-    expected = ActiveSet.from_model(problem, list(range(1, 12)), changed[1:], 3.0)
-    assert dual.indices == expected.indices
-    assert dual.evidence() == pytest.approx(expected.evidence(), rel=1e-10)
-    assert dual.recompute().evidence() == pytest.approx(expected.evidence(), rel=1e-10)
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 def test_dual_classification_is_the_primal(classes):
     rng = np.random.default_rng(1)

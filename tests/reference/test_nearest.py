@@ -13,7 +13,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC
-from sparsebayes.inference.models.nearest import HOST, expected_gram, nearest_covariance
+from sparsebayes.basis.arrays import HOST
+from sparsebayes.inference.models.nearest import expected_gram, nearest_covariance
 from sparsebayes.likelihood import expected_slope
 from sparsebayes.testing import check_posterior
 

@@ -29,7 +29,7 @@ from sparsebayes.basis import (
     ThinPlateSpline,
     from_specifications,
 )
-from sparsebayes.basis.distances import squared_distances
+from sparsebayes.basis.kernels import squared_distances
 
 REBUILDABLE = [
     Bias(),

@@ -237,7 +237,7 @@ def test_representatives_of_repeated_rows_in_many_dimensions():
 
 
 def test_representatives_of_all_equal_columns_in_bounded_blocks(monkeypatch):
-    monkeypatch.setattr("sparsebayes.design.duplicates.BLOCK_BYTES", 8 * 20 * 5)
+    monkeypatch.setattr("sparsebayes.design.protocol.BLOCK_BYTES", 8 * 20 * 5)
     asked = []
 
     class Watched(DenseDesign):

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsebayes import RVR, SparseBayesRegressor
 from sparsebayes.basis import RBF
-from sparsebayes.basis.distances import scattered_rows
+from sparsebayes.basis.kernels import scattered_rows
 from sparsebayes.benchmarks.large import Fit, growth
 from sparsebayes.design import DenseDesign, compress_kernel
 from sparsebayes.estimators import dictionary

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Basis, Floats, Functions, Index, Joined, Sum, check_count, positions
-from .distances import DIRECT_FEATURES
+from .base import Basis, Floats, Functions, Index, Joined, Sum, check_count, is_elsewhere, positions
 from .kernels import (
+    DIRECT_FEATURES,
     RBF,
     Cauchy,
     Kernel,
@@ -41,14 +41,6 @@ def _compat() -> Any:
             "pip install 'sparsebayes[device]', or pass np.asarray(X)"
         ) from None
     return array_api_compat
-
-
-def is_elsewhere(X: Any) -> bool:
-    """Whether X is an array of another library: one that follows the array API standard and is not NumPy's."""
-    if isinstance(X, np.ndarray | list | tuple):
-        return False
-    library = type(X).__module__.partition(".")[0]
-    return library in ("torch", "cupy", "jax", "jaxlib", "array_api_strict") or hasattr(X, "__array_namespace__")
 
 
 @dataclass(frozen=True)
@@ -113,6 +105,20 @@ class Place:
             host = array.get() if compat.is_cupy_array(array) else np.asarray(array)
         return host if host.flags.writeable and host.flags.owndata else host.copy()
 
+    def fetch(self, arrays: list[Any]) -> list[NDArray[Any]]:
+        """Arrays from here on the host, in one transfer."""
+        flat = self.get(self.xp.concat([self.xp.reshape(array, (-1,)) for array in arrays]))
+        ends = np.cumsum([int(np.prod(array.shape)) for array in arrays])[:-1]
+        return [part.reshape(array.shape) for part, array in zip(np.split(flat, ends), arrays, strict=True)]
+
+    def join(self, parts: list[Any], axis: int) -> Any:
+        """One array of several; a single one is not copied."""
+        return parts[0] if len(parts) == 1 else self.xp.concat(parts, axis=axis)
+
+    def along(self, left: Any, right: Any) -> Any:
+        """Inner products of the rows of two matrices."""
+        return self.xp.sum(left * right, axis=1)
+
     def floats(self, array: Any) -> Any:
         """The same numbers in float64."""
         return array if array.dtype == self.xp.float64 else self.xp.astype(array, self.xp.float64)
@@ -122,6 +128,37 @@ class Place:
         step = max(1, CHUNK_BYTES // (8 * max(1, width)))
         for start in range(0, rows, step):
             yield slice(start, min(start + step, rows))
+
+
+class _Host(Place):
+    """Memory, by NumPy: nothing has to move."""
+
+    def put(self, values: Any, dtype: Any = None) -> Any:
+        """What is here already."""
+        return values
+
+    def get(self, array: Any) -> NDArray[Any]:
+        """What is here already."""
+        return array
+
+    def indices(self, idx: Index) -> Any:
+        """What is here already."""
+        return idx
+
+    def fetch(self, arrays: list[Any]) -> list[NDArray[Any]]:
+        """What is here already."""
+        return arrays
+
+    def join(self, parts: list[Any], axis: int) -> Any:
+        """One array of several; a single one is not copied."""
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
+
+    def along(self, left: Any, right: Any) -> Any:
+        """Inner products of the rows of two matrices."""
+        return np.einsum("na,na->n", left, right)
+
+
+HOST = _Host(np, None)
 
 
 def to_host(values: Any) -> Any:
@@ -339,4 +376,13 @@ def to_floats(array: Any, name: str) -> Any:
     return values
 
 
-__all__ = ["ArrayFunctions", "Floats", "Place", "bind_elsewhere", "evaluate_elsewhere", "is_elsewhere", "to_floats"]
+__all__ = [
+    "HOST",
+    "ArrayFunctions",
+    "Floats",
+    "Place",
+    "bind_elsewhere",
+    "evaluate_elsewhere",
+    "is_elsewhere",
+    "to_floats",
+]

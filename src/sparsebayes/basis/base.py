@@ -53,6 +53,14 @@ def as_inputs(X: ArrayLike, *, name: str = "X") -> Floats:
     return array
 
 
+def is_elsewhere(X: Any) -> bool:
+    """Whether X is an array of another library: one that follows the array API standard and is not NumPy's."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return False
+    library = type(X).__module__.partition(".")[0]
+    return library in ("torch", "cupy", "jax", "jaxlib", "array_api_strict") or hasattr(X, "__array_namespace__")
+
+
 class Functions(ABC):
     """A fixed list of M basis functions of d inputs.
 

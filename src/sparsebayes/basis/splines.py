@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .base import Floats
-from .distances import squared_distances
-from .kernels import Kernel, SmoothWidthKernel
+from .kernels import Kernel, SmoothWidthKernel, squared_distances
 
 
 class ThinPlateSpline(SmoothWidthKernel):

@@ -15,12 +15,11 @@ from .compressed import CompressedDesign, compress_kernel, with_columns
 from .dense import DenseDesign, projected
 from .device import ArrayDesign, ArrayKernelDesign, ArrayRanking, ArrayStack, Native
 from .device_compressed import ArrayCompressed, compress_elsewhere
-from .duplicates import representatives
 from .lazy import LazyDesign
 from .mapped import MappedDesign
 from .moments import MomentDesign
 from .operator import OperatorDesign
-from .protocol import Design, HStack
+from .protocol import Design, HStack, representatives
 from .ranking import RESOLVED, Promising, Ranking
 from .reduction import Reduction
 from .screened import ScreenedDesign

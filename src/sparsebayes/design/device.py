@@ -17,15 +17,7 @@ from .ranking import RESOLVED, Promising, Ranking
 
 
 class Native(Design):
-    """A design on a device: every product there, for vectors that are there, and the protocol in terms of these.
-
-    Attributes
-    ----------
-    place : Place
-        The namespace and the device.
-    """
-
-    place: Place
+    """A design on a device: every product there, for vectors that are there, and the protocol in terms of these."""
 
     @abstractmethod
     def native(self, idx: Any) -> Any:
@@ -38,6 +30,10 @@ class Native(Design):
     @abstractmethod
     def sqnorms_there(self, weights: Any) -> Any:
         """The diagonal of Φᵀ diag(weights) Φ for a vector of the device."""
+
+    def moments_there(self, V: Any, weights: Any) -> tuple[Any, Any]:
+        """``correlate_there(V)`` and ``sqnorms_there(weights)``."""
+        return self.correlate_there(V), self.sqnorms_there(weights)
 
     def project_there(self, V: Any, P: Any) -> tuple[Any, Any]:
         """Φᵀ V and, for every function, the sum of squares of Φᵀ P, for matrices of the device."""

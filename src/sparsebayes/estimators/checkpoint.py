@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from sparsebayes.atomic import check_target, write_atomically
-from sparsebayes.inference.fit.checkpoint import Checkpoint
+from sparsebayes.inference.fit.settings import Checkpoint
 
 FORMAT = "sparsebayes-checkpoint"
 VERSION = 2

@@ -100,7 +100,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Array:
     """Sample weights as a float array, all ones by default."""
     if sample_weight is None:
         return np.ones(n)
-    weights = _as_numbers("sample_weight", sample_weight, "numbers")
+    weights = _as_numbers("sample_weight", to_host(sample_weight), "numbers")
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):

@@ -24,7 +24,6 @@ from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import Support, SupportRule, Supports
-from sparsebayes.inference.rows.device import ArrayProblem
 from sparsebayes.likelihood import ArrayBernoulli, ArrayCategorical, Bernoulli, Categorical, Likelihood
 from sparsebayes.posterior import ClassPosterior
 from sparsebayes.posterior.classes import TEMPERS
@@ -110,7 +109,6 @@ def fit_classification(
     _check_checkpoint(task, shared, by)
     # The other solvers, and classes that share functions, compute on the host.
     there = is_elsewhere(task.X) and isinstance(task.solver, Sequential) and not shared
-    kind = ArrayProblem if there else LaplaceProblem
     likelihoods = (_likelihoods_there if there else _likelihoods)(task, labels, n_classes, joint)
 
     def rule(eligible: NDArray[np.bool_]) -> SupportRule:
@@ -122,7 +120,7 @@ def fit_classification(
         eligible = current.eligible
         cost = rule(eligible).cost
         known = {"stand_in": current.stand_in, "inclusion_cost": cost, "places": current.places}
-        return [kind(current.design, one, eligible, bias, **known) for one in likelihoods]
+        return [LaplaceProblem(current.design, one, eligible, bias, **known) for one in likelihoods]
 
     classes = np.eye(n_classes)[labels]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -13,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sparsebayes.basis import Basis
-from sparsebayes.basis.arrays import is_elsewhere, to_host
+from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.estimators import cluster_fits
 from sparsebayes.estimators.checks import (
     DASK,
@@ -35,10 +34,9 @@ from sparsebayes.estimators.classification import (
 )
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
-from sparsebayes.estimators.explained import FittedTo
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
 from sparsebayes.estimators.left_out import left_out_density
-from sparsebayes.estimators.task import Task
+from sparsebayes.estimators.task import FittedTo, Task
 from sparsebayes.inference import ParameterStatus, Solver, Status
 from sparsebayes.inference.fit.indicators import ROWS_EACH
 from sparsebayes.inference.fit.interrupt import asked_to_stop, interrupts_afterwards
@@ -84,7 +82,7 @@ class _Classifier(ClassifierMixin, Inputs):
         if not is_elsewhere(X):
             check_classification_targets(y)
         y = np.asarray(column_or_1d(y, warn=True))
-        weights = check_weights(to_host(sample_weight), X.shape[0])
+        weights = check_weights(sample_weight, X.shape[0])
         by_class = check_class_weights(self.class_weight, y, weights)
         self.classes_, labels = _encode(y, weights * by_class)
         check_classes(self, solver, len(self.classes_))
@@ -129,8 +127,7 @@ class _Classifier(ClassifierMixin, Inputs):
             model.set_params(**one, checkpoint=None, class_weight=None, verbose=0)
             return left_out_density(model, task.X, labels, task.weights)
 
-        silent = copy.copy(task.solver)
-        silent.callback = None
+        silent = task.solver.silent()
         with asked_to_stop() as stop:
             pays = density(learned.kernel) >= density(dictionary.basis)
             plain = replace(task, gamma=None, n_restarts=0, checkpoint=None)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.basis import Basis, Functions
-from sparsebayes.basis.distances import farthest_rows
-from sparsebayes.basis.kernels import Kernel, KernelFunctions
+from sparsebayes.basis.kernels import Kernel, KernelFunctions, farthest_rows
 from sparsebayes.design.centred import coarse
 from sparsebayes.inference.rows.partitions import Partition
 from sparsebayes.typing import Array, Index

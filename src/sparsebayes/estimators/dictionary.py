@@ -13,8 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from sparsebayes.basis import Basis, Bias, Functions, Linear
 from sparsebayes.basis.arrays import Place, evaluate_elsewhere, is_elsewhere
-from sparsebayes.basis.distances import scattered_rows
-from sparsebayes.basis.kernels import Kernel, KernelFunctions
+from sparsebayes.basis.kernels import Kernel, KernelFunctions, scattered_rows
 from sparsebayes.basis.places import Places
 from sparsebayes.design import (
     ArrayDesign,

@@ -4,43 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.estimators.task import FittedTo
 
 Array = NDArray[np.float64]
-
-# Bytes of X up to which a model keeps a copy of what it was fitted to.
-_KEPT = 1 << 30
-
-
-@dataclass(frozen=True)
-class FittedTo:
-    """What a model was fitted to, so that it can be asked later about what it left out."""
-
-    X: Any
-    y: NDArray[Any]
-    sample_weight: Array | None
-
-    @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: ArrayLike | None) -> FittedTo | None:
-        """A copy, since callers may write into their arrays afterwards; None where it is elsewhere, or too large."""
-        if is_elsewhere(X):
-            return None
-        if isinstance(X, np.ndarray) or issparse(X):
-            size = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes
-            if isinstance(X, np.memmap) or size > _KEPT:
-                return None
-            X = X.copy()
-        weights = None if sample_weight is None else np.array(sample_weight, dtype=np.float64)
-        return cls(X, np.array(y), weights)
 
 
 class Explained:

@@ -27,11 +27,10 @@ from sparsebayes.estimators.checks import (
 )
 from sparsebayes.estimators.counts import fit_counts
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
-from sparsebayes.estimators.explained import FittedTo
 from sparsebayes.estimators.inputs import KernelInputs
 from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets, fit_regression, mean_square
 from sparsebayes.estimators.streaming import ChunkedRegression
-from sparsebayes.estimators.task import Task
+from sparsebayes.estimators.task import FittedTo, Task
 from sparsebayes.estimators.uncertainty import ErrorBars, LeftOutRows, localised_kernel
 from sparsebayes.inference import Solver
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards

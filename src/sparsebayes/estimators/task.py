@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
+from sparsebayes.basis.base import is_elsewhere
 from sparsebayes.estimators.checkpoint import CheckpointFile
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.inference import Result, Settings, Solver, Status
@@ -18,6 +20,32 @@ from sparsebayes.inference.fit.settings import Warm
 from sparsebayes.inference.objective import SupportRule
 
 Array = NDArray[np.float64]
+
+
+# Bytes of X up to which a model keeps a copy of what it was fitted to.
+_KEPT = 1 << 30
+
+
+@dataclass(frozen=True)
+class FittedTo:
+    """What a model was fitted to, so that it can be asked later about what it left out."""
+
+    X: Any
+    y: NDArray[Any]
+    sample_weight: Array | None
+
+    @classmethod
+    def of(cls, X: Any, y: Any, sample_weight: ArrayLike | None) -> FittedTo | None:
+        """A copy, since callers may write into their arrays afterwards; None where it is elsewhere, or too large."""
+        if is_elsewhere(X):
+            return None
+        if isinstance(X, np.ndarray) or issparse(X):
+            size = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes
+            if isinstance(X, np.memmap) or size > _KEPT:
+                return None
+            X = X.copy()
+        weights = None if sample_weight is None else np.array(sample_weight, dtype=np.float64)
+        return cls(X, np.array(y), weights)
 
 
 @dataclass

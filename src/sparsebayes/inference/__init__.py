@@ -1,6 +1,5 @@
 """Inference: the evidence, the active set, the solvers and the loop that runs them."""
 
-from .fit.certificate import Certificate
 from .fit.run import Result, Settings
 from .solvers.backfitting import Backfitting
 from .solvers.mackay import EM, MacKay
@@ -9,7 +8,7 @@ from .solvers.single_effects import SingleEffects
 from .solvers.solver import Solver
 from .solvers.subset import SubsetSelection
 from .solvers.variational import Variational
-from .status import ParameterStatus, Record, Status
+from .status import Certificate, ParameterStatus, Record, Status
 
 SOLVERS: dict[str, type[Solver]] = {
     "sequential": Sequential,

@@ -1,9 +1,16 @@
-"""What is reported of a fit: how it ended, and what each move did."""
+"""What is reported of a fit: how it ended, what each move did, and the proof, recomputed from the data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
+
+import numpy as np
+
+from sparsebayes.design import CompressedDesign, ScreenedDesign
+from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.objective import FLAT, Hyperpriors, NoiseProfile, score, verify
 
 
 class Status(Enum):
@@ -128,3 +135,163 @@ class Record:
     noise_variance: float
     added: tuple[int, ...] = ()
     removed: tuple[int, ...] = ()
+
+
+# The noise is degenerate when hardly a row is left to estimate it from.
+_DEGENERATE = 0.05
+
+
+@dataclass(frozen=True)
+class Certificate:
+    r"""How close a model is to a local maximum of the objective, in scale-free quantities.
+
+    Attributes
+    ----------
+    log_evidence, objective : float
+        Recomputed from scratch.
+    excluded_theta : float
+        Largest :math:`\theta/s = q^2/s - 1` among the functions left out; positive means that the score promises a gain
+        (which, where gains are only predicted, may have been tried and refused).
+    excluded_function : int
+        Its index, -1 if no function could be added.
+    excluded_gain : float
+        Rise of the objective that the best addition would bring.
+    kept_log_alpha : float
+        Largest :math:`|\Delta\log\alpha|` that re-estimation would bring among the functions kept (infinite where
+        one would be deleted).
+    kept_function : int
+        Its index, -1 in an empty model.
+    kept_gain : float
+        Rise of the objective that the best re-estimation or deletion would bring; flat directions are no failure.
+    noise_gradient : float
+        :math:`|\partial\,\mathrm{objective}/\partial\log\sigma^2|`.
+    noise_gain : float
+        Rise of the objective at the best noise; zero where the noise was given.
+    condition_number : float
+        Of the posterior precision scaled to unit diagonal.
+    noise_degenerate : bool
+        Whether the noise is at its floor, or the functions use up nearly all rows.
+    compression_error : float
+        Bound on the error of the entries of the dictionary that all of this was computed from; zero where that was the
+        dictionary itself.
+    start : int
+        Which start won (0: the paper's schedule).
+    tol : float
+        Tolerance in nats.
+    left_aside : int
+        Functions of the dictionary that were no candidates, or that promised too little to be looked at closely, of
+        which nothing is said here.
+    noise_held : bool
+        Whether the noise was learned, and then held where it would have collapsed; ``noise_gain`` says what releasing
+        it would bring, with everything else as it is.
+    """
+
+    log_evidence: float
+    objective: float
+    excluded_theta: float
+    excluded_function: int
+    excluded_gain: float
+    kept_log_alpha: float
+    kept_function: int
+    kept_gain: float
+    noise_gradient: float
+    noise_gain: float
+    condition_number: float
+    noise_degenerate: bool
+    start: int
+    tol: float
+    compression_error: float = 0.0
+    left_aside: int = 0
+    noise_held: bool = False
+
+    @property
+    def gain(self) -> float:
+        """What the best single move would bring; a noise that is held is not moved."""
+        return max(self.excluded_gain, self.kept_gain, 0.0 if self.noise_held else self.noise_gain)
+
+    @property
+    def converged(self) -> bool:
+        """Whether no single move would gain more than ``tol``; a noise that is held is not moved."""
+        return self.gain <= self.tol
+
+    def holding(self, active: Active, hyperpriors: Hyperpriors) -> Certificate:
+        """The certificate where the noise is held because it would have collapsed: what releasing it would gain."""
+        gradient, gain, _ = _noise(active, hyperpriors)
+        return replace(self, noise_gradient=gradient, noise_gain=gain, noise_degenerate=True, noise_held=True)
+
+
+def certify(
+    active: Active,
+    *,
+    learn_noise: bool,
+    tol: float,
+    start: int,
+    refused: frozenset[int] = frozenset(),
+    hyperpriors: Hyperpriors = FLAT,
+) -> Certificate:
+    """Certify a model that was just recomputed on the data.
+
+    Functions in ``refused`` were tried on this very model and did not raise the objective, whatever their score says.
+    """
+    found = active.statistics()
+    scores = score(active, found, hyperpriors)
+    scores.gain[list(refused)] = 0.0
+    promised = scores.gain > tol
+    verify(active, scores, tol)
+    rounding = promised & (scores.gain == 0.0)
+    inside = scores.in_model
+    log_evidence = active.evidence()
+    out = np.flatnonzero(found.movable & ~inside & ~rounding)
+    theta = found.q2[out] / np.where(found.s[out] > 0.0, found.s[out], 1.0) - 1.0
+    excluded = int(np.argmax(theta)) if np.any(np.isfinite(theta)) else -1
+    members = np.flatnonzero(inside)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shift = np.abs(np.log(scores.best[members]) - np.log(scores.alpha[members]))
+    kept = int(np.argmax(shift)) if active.size else -1
+    gradient, noise_gain, degenerate = _noise(active, hyperpriors) if learn_noise else (0.0, 0.0, False)
+    return Certificate(
+        log_evidence=log_evidence,
+        objective=log_evidence + active.log_prior() + hyperpriors.log_prior(active, noise=learn_noise),
+        excluded_theta=float(theta[excluded]) if excluded >= 0 else -1.0,
+        excluded_function=int(out[excluded]) if excluded >= 0 else -1,
+        excluded_gain=float(np.max(scores.gain[~inside], initial=0.0)),
+        kept_log_alpha=float(shift[kept]) if active.size else 0.0,
+        kept_function=int(members[kept]) if active.size else -1,
+        kept_gain=float(np.max(scores.gain[members], initial=0.0)),
+        noise_gradient=gradient,
+        noise_gain=noise_gain,
+        condition_number=active.condition_number(),
+        noise_degenerate=degenerate,
+        start=start,
+        tol=tol,
+        compression_error=_compression_error(active),
+    )
+
+
+def really_refused(active: Active, refused: Iterable[int], tol: float) -> set[int]:
+    """Those of the functions that do not gain although their score says so, each tried in full on this very model.
+
+    In a working set trials are given up early, on a guess; a proof cannot stand on that.
+    """
+    scores = score(active)
+
+    def gains(i: int) -> bool:
+        trial = active.changed(i, float(scores.best[i]), tol)
+        return trial is not None and trial.objective() > active.objective() + tol
+
+    return {i for i in refused if scores.gain[i] <= tol or not gains(i)}
+
+
+def _compression_error(active: Active) -> float:
+    design = active.problem.design
+    return design.error if isinstance(design, CompressedDesign | ScreenedDesign) else 0.0
+
+
+def _noise(active: Active, hyperpriors: Hyperpriors) -> tuple[float, float, bool]:
+    """Gradient and gain of the noise, and whether the data determine it at all."""
+    profile = NoiseProfile.of(active, hyperpriors.c, hyperpriors.noise_rate(active))
+    here = float(np.log(active.beta))
+    _, best = profile.maximum(here, -float(np.log(active.problem.noise_floor)))
+    left = 1.0 - active.problem.share(float(np.sum(active.well_determined)))
+    degenerate = 1.0 / active.beta <= 1.01 * active.problem.noise_floor or left < _DEGENERATE
+    return float(abs(profile.slope(here))), float(best - profile.evidence(here)), bool(degenerate)

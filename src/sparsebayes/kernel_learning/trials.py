@@ -9,7 +9,6 @@ are searched by the solver itself, from its first start.
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -247,11 +246,7 @@ class Search(ABC):
 
     def _numbered(self, k: int, quiet: bool) -> Solver:
         """The solver with a callback that sees starts under the numbers that they have in the history."""
-        twin, callback, after = copy.copy(self.solver), self.solver.callback, self._next
-        twin.callback = None
-        if callback is not None and not quiet:
-            twin.callback = lambda record, active: callback(replace(record, start=after + record.start), active)
-        return twin
+        return self.solver.silent() if quiet else self.solver.numbered_on(self._next)
 
     def _remember(self, k: int, result: Result, log_theta: Array) -> Result:
         """Keep the records of a search, with the prior in their objective and its starts numbered on."""

@@ -29,21 +29,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsebayes.posterior.gaussian import GaussianPosterior
 from sparsebayes.typing import Array, Index
-
-
-def held_out_scores(posterior: GaussianPosterior, values: Array, y: Array) -> Array:
-    """Scores of rows that had no part in the fit."""
-    return np.abs(y - posterior.predict(values)) / posterior.standard_deviation(values)
-
-
-def left_out_scores(posterior: GaussianPosterior, values: Array, y: Array, weights: Array) -> Array:
-    """Scores of the training rows, each left out; ``weights`` are those of one copy of each row."""
-    spread = posterior.spread(values)
-    leverage = np.minimum(weights * spread / posterior.noise_variance, 1.0 - 1e-6)
-    residual = (y - posterior.predict(values)) / (1.0 - leverage)
-    return np.abs(residual) / posterior.standard_deviation(values, spread * leverage / (1.0 - leverage))
 
 
 def conformal_quantile(scores: Array, counts: Array, coverage: float) -> float:

@@ -100,3 +100,16 @@ class GaussianPosterior:
     def _mine(self, values: Array) -> Array:
         """Values of this target's functions; they are in order, so all of them are all there are."""
         return values if len(self.functions) == values.shape[1] else values[:, self.functions]
+
+
+def held_out_scores(posterior: GaussianPosterior, values: Array, y: Array) -> Array:
+    """Scores (``conformal.py``) of rows that had no part in the fit."""
+    return np.abs(y - posterior.predict(values)) / posterior.standard_deviation(values)
+
+
+def left_out_scores(posterior: GaussianPosterior, values: Array, y: Array, weights: Array) -> Array:
+    """Scores of the training rows, each left out; ``weights`` are those of one copy of each row."""
+    spread = posterior.spread(values)
+    leverage = np.minimum(weights * spread / posterior.noise_variance, 1.0 - 1e-6)
+    residual = (y - posterior.predict(values)) / (1.0 - leverage)
+    return np.abs(residual) / posterior.standard_deviation(values, spread * leverage / (1.0 - leverage))

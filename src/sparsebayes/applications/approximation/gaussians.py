@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsebayes.applications.approximation.expansion import Source
 from sparsebayes.basis import Kernel
-from sparsebayes.basis.distances import squared_distances
+from sparsebayes.basis.kernels import squared_distances
 from sparsebayes.design import MomentDesign
 from sparsebayes.typing import Array
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.inference.fit.certificate import Certificate
 from sparsebayes.inference.fit.indicators import LARGER, MOST, Notes, Stopped, best_scale, regress
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.run import Result
@@ -28,7 +27,7 @@ from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import Support
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.solvers.solver import Solver
-from sparsebayes.inference.status import Status
+from sparsebayes.inference.status import Certificate, Status
 from sparsebayes.threads import one_thread
 
 # Weights that a model may hold: every step costs the square of the functions for every class, and the covariance of the

@@ -9,7 +9,7 @@ outside:
 
 * *suspicion*: the functions use up more than a quarter of the rows, :math:`\sum_m\gamma_m > N/4`, a row and its copies
   (or a weight) counted once;
-* *judgement*: the same problem is solved with the conservative rule of ``support.py``, and rows that were left out
+* *judgement*: the same problem is solved with the conservative rule of ``objective.py``, and rows that were left out
   (``folds.py``) say which of the two noise levels is the better one: the suspect has collapsed where its densities are
   lower and its predictions not clearly nearer.  Where there are no rows, only sums over them,
   the conservative rule's own objective says it;
@@ -19,7 +19,6 @@ outside:
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 
 import numpy as np
@@ -63,13 +62,10 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
         judge.noise_collapsed(active)
     if judge.conservative is None:
         return result
-    after = 1 + max((record.start for record in result.history), default=-1)
     # What was kept of the first search is of another noise: to go on from it would bring that noise back.
     settings = replace(settings, grow=None, keeper=None, noise_variance=1.0 / judge.conservative.beta)
-    held = run(active.problem, _numbered_on(solver, after), settings, rng)
-    status = Status.NOISE_HELD if held.status.converged else held.status
-    certificate = held.certificate.holding(held.active, solver.hyperpriors)
-    return replace(held, status=status, certificate=certificate).after(result)
+    held = run(active.problem, solver.numbered_on(result.n_starts), settings, rng)
+    return held.holding_noise(solver.hyperpriors).after(result)
 
 
 class _Judge:
@@ -88,8 +84,7 @@ class _Judge:
         self.folds = Folds(problem) if Folds.possible(problem) else None
         # A model that is suspect is no place to begin the conservative search from.
         self.settings = replace(settings, grow=None, observe=None, reached=None, keeper=None, warm=None)
-        self.solver = copy.copy(solver)
-        self.solver.callback = None
+        self.solver = solver.silent()
         self.conservative: Active | None = None
         self.acquitted = SUSPICIOUS
 
@@ -115,11 +110,3 @@ class _Judge:
         else:
             self.acquitted = LITTLE_MORE * used
         return collapsed
-
-
-def _numbered_on(solver: Solver, after: int) -> Solver:
-    """The solver with a callback that sees its starts under the numbers that they have in the history."""
-    twin, callback = copy.copy(solver), solver.callback
-    if callback is not None:
-        twin.callback = lambda record, active: callback(replace(record, start=after + record.start), active)
-    return twin

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sparsebayes.inference.fit.certificate import Certificate, certify
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.run import Result
 from sparsebayes.inference.fit.settings import Settings
@@ -31,7 +30,7 @@ from sparsebayes.inference.models.problem import GaussianProblem, Index
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.starts import FAST_NOISE, Held, Schedule
 from sparsebayes.inference.solvers.solver import Solver
-from sparsebayes.inference.status import Record, Status
+from sparsebayes.inference.status import Certificate, Record, Status, certify
 from sparsebayes.threads import one_thread
 
 # Functions that the regression chooses at most, one for so many rows, and in any case; it may always choose a few.  One

@@ -16,7 +16,6 @@ what is data, as the start of an MM-estimate does.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -125,9 +124,7 @@ class _Loop:
             if set(result.active.indices) <= before:
                 break
         if held:
-            status = Status.NOISE_HELD if result.status.converged else result.status
-            certificate = result.certificate.holding(result.active, self.solver.hyperpriors)
-            result = replace(result, status=status, certificate=certificate)
+            result = result.holding_noise(self.solver.hyperpriors)
         if near.status is Status.INTERRUPTED:  # what was broken off stays so, though nothing was left to do here
             result = replace(result, status=near.status)
         return RobustResult(result, noise, result.active.objective() + noise.bound(counts))
@@ -146,8 +143,7 @@ class _Loop:
         design = DenseDesign(self.problem.design.columns(np.array(members, dtype=np.intp)))
         usable, cost = np.ones(len(members), dtype=np.bool_), self.problem.inclusion_cost
         small = GaussianProblem(design, self.problem.targets, counts, usable, inclusion_cost=cost)
-        silent = copy.copy(self.solver)
-        silent.callback = None
+        silent = self.solver.silent()
         settings = replace(settings, observe=None)
         active, warm = near.active, Warm(list(range(len(members))), near.active.alpha, near.active.beta)
         squares = expected_squares(self.problem, near)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from sparsebayes.inference.fit.certificate import Certificate, certify, really_refused
-from sparsebayes.inference.fit.checkpoint import capture, revive
 from sparsebayes.inference.fit.interrupt import asked_to_stop
-from sparsebayes.inference.fit.settings import Settings
+from sparsebayes.inference.fit.settings import Checkpoint, Settings
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.objective import Hyperpriors
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.starts import (
     COARSE,
@@ -22,7 +21,6 @@ from sparsebayes.inference.search.starts import (
     WIDER,
     Begun,
     Plan,
-    Policy,
     ascend,
     carried,
     continued,
@@ -31,7 +29,7 @@ from sparsebayes.inference.search.starts import (
 )
 from sparsebayes.inference.search.working import Problem, empty_model, widened, working_problem
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
-from sparsebayes.inference.status import Record, Status
+from sparsebayes.inference.status import Certificate, Record, Status, certify, really_refused
 from sparsebayes.threads import one_thread
 
 _CERTIFICATION_ROUNDS = 3
@@ -44,6 +42,11 @@ _WORTHWHILE = 1.0
 # diamonds and 60,000 of kegg, in processor seconds, halved where both of two cores compute.  Where there is no such
 # pass, all but the certificate is places.
 _STAGES = (0.07, 0.42, 0.54, 0.67, 0.89)
+# Functions up to which a search that has an objective of its own, and was begun from those that the evidence chooses,
+# begins from nothing as well.
+_FEW = 25
+# Number of the start whose moves are on a part of the rows.
+_SAMPLE = -1
 # Share of the rows that functions may use up before a lower noise is looked at twice, and how much more of it than a
 # model that was looked at.
 _UNSUSPICIOUS = 0.1
@@ -68,12 +71,22 @@ class Result:
 
     def after(self, before: Result) -> Result:
         """This result as one more start of a fit that has made others already: their records come first."""
-        further = 1 + max((record.start for record in before.history), default=-1)
+        further = before.n_starts
         return replace(
             self,
             certificate=replace(self.certificate, start=further + self.certificate.start),
             history=before.history + [replace(record, start=further + record.start) for record in self.history],
         )
+
+    @property
+    def n_starts(self) -> int:
+        """Starts that have left a record, or came before one that has."""
+        return 1 + max((record.start for record in self.history), default=-1)
+
+    def holding_noise(self, hyperpriors: Hyperpriors) -> Result:
+        """This result of a search whose noise was held because it would have collapsed."""
+        status = Status.NOISE_HELD if self.status.converged else self.status
+        return replace(self, status=status, certificate=self.certificate.holding(self.active, hyperpriors))
 
 
 @dataclass
@@ -83,13 +96,18 @@ class _Start:
     number: int
     state: State
     n_iter: int = 0
-    members: tuple[int, ...] = ()
     model: GaussianModel | None = None
+    members: tuple[int, ...] = field(init=False)
 
+    def __post_init__(self) -> None:
+        self.members = _lifted(self.state.active.problem, self.state.active.indices)
 
-def _begun(number: int, state: State, n_iter: int = 0) -> _Start:
-    """A start that goes on from a state."""
-    return _Start(number, state, n_iter, _lifted(state.active.problem, state.active.indices))
+    def exact(self, solver: Solver) -> _Start:
+        """The start with its model as an exact active set."""
+        if self.model is None:
+            return self
+        state = solver.init(_exact_active(self.model), self.state.learn_noise, self.state.rng)
+        return _Start(self.number, state, self.n_iter)
 
 
 class _Stopped(Exception):
@@ -132,8 +150,7 @@ class _Run:
 
     def solve(self, problem: Problem, rng: np.random.Generator) -> Result:
         """Run all starts and certify the best."""
-        active, learn, status = self._begin(problem)
-        self.best = self._first(active, learn, rng)
+        status = self._begin(problem, rng)
         if status is Status.CONVERGED:
             status = self._search()
         self.searching = False
@@ -144,38 +161,38 @@ class _Run:
         effects = self.solver.effects(state)
         return Result(state.active, status, certificate, self.history, self.best.n_iter, effects=effects)
 
-    def _begin(self, problem: Problem) -> tuple[Active, bool, Status]:
-        """The empty model, whether its noise is to be learned, and whether there is anything to do."""
-        warm, fixed = self.settings.warm, self.settings.noise_variance
-        partial = self.solver.working_sets and not self.settings.whole and warm is None
-        tell = self._telling("a pass over all rows", *_STAGES[:2])
-        small = working_problem(problem, noise_given=fixed is not None, tell=tell) if partial else problem
-        scale = small.mean_square
-        if scale == 0.0:
-            return empty_model(small, 1.0 / (fixed or 1.0)), False, Status.CONSTANT
-        active = empty_model(small, 1.0 / (fixed or FIRST_NOISE * scale))
-        if warm is not None:
+    def _begin(self, problem: Problem, rng: np.random.Generator) -> Status:
+        """The first start, from nothing or from where an earlier search was; whether there is anything to do."""
+        warm, fixed, keeper = self.settings.warm, self.settings.noise_variance, self.settings.keeper
+        if self.solver.working_sets and not self.settings.whole and warm is None:
+            tell = self._telling("a pass over all rows", *_STAGES[:2])
+            problem = working_problem(problem, noise_given=fixed is not None, tell=tell)
+        scale = problem.mean_square
+        active = empty_model(problem, 1.0 / (fixed or FIRST_NOISE * scale or 1.0))
+        learn = active.exact and fixed is None and scale > 0.0
+        if warm is not None and scale > 0.0:
             beta = warm.beta if fixed is None else active.beta
-            active = active.like(small, warm.indices, warm.alpha, beta=beta)
-        return active, active.exact and fixed is None, Status.CONVERGED
-
-    def _first(self, empty: Active, learn: bool, rng: np.random.Generator) -> _Start:
-        """The first start: from nothing, or from where an earlier search was."""
-        saved = None if self.settings.keeper is None else self.settings.keeper.restore()
+            active = active.like(problem, warm.indices, warm.alpha, beta=beta)
+        saved = None if keeper is None else keeper.restore()
         if saved is None:
-            return _begun(0, self.solver.init(empty, learn, rng))
-        self.history, self.completed, self.leader = saved.records, saved.completed, saved.leader
-        return _begun(saved.start, revive(saved, self.solver, empty, rng), saved.n_iter)
+            self.best = _Start(0, self.solver.init(active, learn, rng))
+        else:
+            self.history, self.completed, self.leader = saved.records, saved.completed, saved.leader
+            self.best = _Start(saved.start, saved.revive(self.solver, active, rng), saved.n_iter)
+        return Status.CONVERGED if scale > 0.0 else Status.CONSTANT
 
     # -- starts --------------------------------------------------------------------------------------------
 
     def _search(self) -> Status:
         try:
-            if self._in_batches():
-                self._follow(self._plan())
+            in_batches = self.settings.warm is None and self.solver.in_batches and self.best.state.active.exact
+            if in_batches:
+                self._follow()
                 if self.solver.own_objective:  # which may be less than the evidence that the batches reached
                     self.best = replace(self.best, number=self._next_number())
             self._make_moves(self.best)
+            if in_batches and self.solver.own_objective and self.best.state.active.size <= _FEW:
+                self._begin_again(empty_model(self.best.state.active.problem, self.best.state.active.beta))
             self._keep()
             self._restarts()
         except _Stopped as stop:
@@ -189,92 +206,68 @@ class _Run:
         reached = self.settings.reached
         return lambda done: None if reached is None else reached(what, begin + (end - begin) * done)
 
-    def _in_batches(self) -> bool:
-        """Whether the search begins with the loop in batches, from several places."""
-        active = self.best.state.active
-        fresh = self.settings.warm is None and active.exact
-        return fresh and self.solver.in_batches and active.problem.mean_square > 0.0
-
-    def _plan(self) -> Plan:
-        """Where the search begins."""
+    def _follow(self) -> None:
+        """Climb from every place of the plan, and go on from the best."""
         state = self.best.state
-        return Plan.named(self.solver.effort, state.active.problem.n_functions, learn_noise=state.learn_noise)
-
-    def _follow(self, plan: Plan) -> None:
-        """Climb from every place of a plan, and go on from the best."""
-        active, learn = self.best.state.active, self.best.state.learn_noise
+        active, learn = state.active, state.learn_noise
+        plan = Plan.named(self.solver.effort, active.problem.n_functions, learn_noise=learn)
         data, fixed, tol = Gram(active.problem), None if learn else active.beta, max(COARSE, self.settings.tol)
-        batch = self._batch(data)
+        batch, sample = self._batch(data), data.problem.sample
         begun = GaussianModel.weighing(data, active.indices, active.alpha, active.beta, learn)
-        if data.problem.sample is not None:
-            begun = begun if begun.size else self._from_sample(data, plan, tol, fixed, batch)
+        if sample is not None:
+            begun = begun if begun.size else self._from_sample(Gram(sample), data, plan, tol, fixed, batch)
             plan = continued(plan)
-
-        def climbed(policy: Policy, best: GaussianModel | None, start: _Start) -> GaussianModel:
-            policy = Begun(begun) if best is None and begun.size else policy
-            return ascend(policy, data, best, tol, fixed=fixed, batch=batch, accepted=self._noting(start))
-
-        best = self._from_places(plan, begun, climbed)
-        if best is not begun:
-            final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
-            self.best = self._exact(replace(self.best, model=final))
-
-    def _from_places(
-        self,
-        plan: Plan,
-        begun: GaussianModel,
-        climbed: Callable[[Policy, GaussianModel | None, _Start], GaussianModel],
-    ) -> GaussianModel:
-        """The best of the models that are climbed to from the places of a plan."""
-        best, acquitted, state = begun, begun.used, self.best.state
-        sampled, whole = begun.problem.sample is not None, state.active.problem.members is None
-        tell = self._telling("the search", *(_STAGES[2:4] if sampled else (0.0, _STAGES[-1])))
+        tell = self._telling("the search", *(_STAGES[2:4] if sample is not None else (0.0, _STAGES[-1])))
+        best, acquitted = begun, begun.used
         while (policy := plan.policy(number := self.completed + 1, self.leader)) is not None:
-            first = self.completed < 0
+            first = number == 0
             trial = self.best if first else _Start(number, state)
-            model = climbed(policy, None if first else best, trial)
+            policy = Begun(begun) if first and begun.size else policy
+            known, noted = None if first else best, self._noting(trial)
+            model = ascend(policy, data, known, tol, fixed=fixed, batch=batch, accepted=noted)
             gain = np.inf if first else model.objective - best.objective
             if first or self._leads(model, best, acquitted):
                 best, self.best = model, replace(trial, model=model)
                 acquitted = self._acquit(model) if first else max(acquitted, model.used)
                 self.leader = number if gain > _WORTHWHILE else self.leader
-            self._complete(number)
-            if whole:  # else more functions come, and nobody knows how many
+            self.completed = number
+            self._keep()
+            if active.problem.members is None:  # else more functions come, and nobody knows how many
                 tell(plan.share(number + 1, self.leader))
-        return best
+        if best is not begun:
+            final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
+            self.best = replace(self.best, model=final).exact(self.solver)
 
-    def _from_sample(self, data: Gram, plan: Plan, tol: float, fixed: float | None, batch: int) -> GaussianModel:
+    def _from_sample(
+        self, part: Gram, data: Gram, plan: Plan, tol: float, fixed: float | None, batch: int
+    ) -> GaussianModel:
         """What a search on a part of the rows finds, settled on all of them; its moves are shown, and not kept."""
-        if data.problem.sample is None:
-            raise TypeError("the problem has no part of its rows")
-        latest: GaussianModel | None = None
-
-        def show(before: GaussianModel, after: GaussianModel) -> None:
-            nonlocal latest
-            latest = after
-            if self.settings.observe is not None:
-                self.settings.observe(self._summary(-1, before, after))
-            if self.stop():
-                raise _Stopped(Status.INTERRUPTED, self.best.number)
-
-        part = Gram(data.problem.sample)
+        start = _Start(_SAMPLE, self.best.state)
+        tell = self._telling("the search on a part of the rows", *_STAGES[1:3])
+        tell(0.0)
         try:
-            tell = self._telling("the search on a part of the rows", *_STAGES[1:3])
-            tell(0.0)
-            found = search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=show, tell=tell)
+            found = search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=self._noting(start), tell=tell)
             found = carried(found, data, tol)
         except _Stopped:
-            if latest is not None:
-                self.best = self._exact(replace(self.best, model=carried(latest, data, tol)))
+            if start.model is not None:
+                self.best = replace(self.best, model=carried(start.model, data, tol)).exact(self.solver)
             raise
         if found.size:
             self._noting(self.best)(GaussianModel.empty(data, found.beta, found.learn_noise), found)
         return found
 
-    def _begin_again(self, model: Active, number: int) -> None:
+    def _restarts(self) -> None:
+        """Begin from random models; where noise is learned, at the noise of the best one."""
+        rng = self.settings.restart_rng
+        if rng is None or self.settings.warm is not None:
+            return
+        for _ in range(self.settings.restarts):
+            self._begin_again(random_model(self.best.state.active, rng))
+
+    def _begin_again(self, model: Active) -> None:
         """Make single moves from a model; where they end higher, that is the best."""
         state = self.best.state
-        trial = _begun(number, self.solver.init(model, state.learn_noise, state.rng), model.size)
+        trial = _Start(self._next_number(), self.solver.init(model, state.learn_noise, state.rng), model.size)
         self._make_moves(trial)
         if trial.state.objective > state.objective:
             self.best = trial
@@ -286,7 +279,7 @@ class _Run:
     def _acquit(self, model: GaussianModel) -> float:
         """Share of the rows that the first start uses up; the search ends there where that is in doubt."""
         if model.learn_noise and self.settings.doubts is not None and self.settings.doubts(model):
-            self.best = self._exact(self.best)
+            self.best = self.best.exact(self.solver)
             raise _Stopped(Status.NOISE_UNDETERMINED, self.best.number)
         return model.used
 
@@ -300,66 +293,39 @@ class _Run:
         folds = self.settings.folds
         return folds is not None and folds.prefer(model.beta, best.beta, model.size)
 
-    def _exact(self, start: _Start) -> _Start:
-        """The start with its model as an exact active set."""
-        model, learn = start.model, start.state.learn_noise
-        if model is None:
-            return start
-        return _begun(start.number, self.solver.init(_exact_active(model), learn, start.state.rng), start.n_iter)
-
     def _noting(self, start: _Start) -> Callable[[GaussianModel, GaussianModel], None]:
-        """What is done after every move of a start."""
+        """What is done after every move of a start in batches."""
 
         def note(before: GaussianModel, after: GaussianModel) -> None:
-            record = self._summary(start.number, before, after)
-            start.n_iter += record.n_moves
+            problem, old, new = after.problem, set(before.indices), set(after.indices)
+            added, removed = _lifted(problem, new - old), _lifted(problem, old - new)
+            record = Record(
+                start=start.number,
+                move="add" if added else "sweep",
+                function=added[0] if len(added) == 1 else -1,
+                n_moves=len(added) + len(removed) or after.size,
+                evidence=after.evidence(),
+                objective=after.objective,
+                n_active=after.size,
+                noise_variance=1.0 / after.beta,
+                added=added,
+                removed=removed,
+            )
             try:
-                self._note(record, lambda: after, start.n_iter)
+                self._note(start, record, lambda: after)
             except _Stopped:
-                if start.number == self.best.number:
-                    self.best = replace(start, model=after)
-                self.best = self._exact(self.best)
+                start.model = after
+                self.best = (start if start.number == self.best.number else self.best).exact(self.solver)
                 raise
 
         return note
 
-    @staticmethod
-    def _summary(start: int, before: GaussianModel, after: GaussianModel) -> Record:
-        """Record of a move of the loop in batches."""
-        added = _lifted(after.problem, set(after.indices) - set(before.indices))
-        removed = _lifted(after.problem, set(before.indices) - set(after.indices))
-        return Record(
-            start=start,
-            move="add" if added else "sweep",
-            function=added[0] if len(added) == 1 else -1,
-            n_moves=len(added) + len(removed) or after.size,
-            evidence=after.evidence(),
-            objective=after.objective,
-            n_active=after.size,
-            noise_variance=1.0 / after.beta,
-            added=added,
-            removed=removed,
-        )
-
-    def _restarts(self) -> None:
-        """Begin from random models; where noise is learned, at the noise of the best one."""
-        if self.settings.restarts == 0 or self.settings.restart_rng is None or self.settings.warm is not None:
-            return
-        first = self._next_number()
-        for number in range(first, first + self.settings.restarts):
-            self._begin_again(random_model(self.best.state.active, self.settings.restart_rng), number)
-
-    def _complete(self, number: int) -> None:
-        """Note that a start has ended by itself."""
-        self.completed = max(self.completed, number)
-        self._keep()
-
     def _keep(self) -> None:
         """Keep the best model so far, with the records of starts that will not be made again."""
         if self.settings.keeper is not None and self.searching:
-            best = self.best = self._exact(self.best)
+            best = self.best = self.best.exact(self.solver)
             made = [r for r in self.history if r.start <= max(0, self.completed) or r.start == best.number]
-            kept = capture(best.state, best.number, best.n_iter, self.completed, made, self.leader)
+            kept = Checkpoint.of(best.state, best.number, best.n_iter, self.completed, made, self.leader)
             self.settings.keeper.keep(kept)
 
     def _certify(self, status: Status) -> Certificate:
@@ -401,7 +367,7 @@ class _Run:
     def _make_moves(self, start: _Start) -> None:
         """Step until no move gains ``tol``, which is the stopping rule (T&F step 11)."""
         state = start.state
-        rounds = self.solver.rounds if self.settings.grow is not None else 0
+        grow, rounds = self.settings.grow, self.solver.rounds
         while True:
             if self.stop():
                 raise _Stopped(Status.INTERRUPTED, start.number)
@@ -412,15 +378,14 @@ class _Run:
                 if self._widen(start):
                     continue
                 info = self.solver.escape(state, self.settings.tol) if self.settings.warm is None else None
-            if info is None and rounds > 0:
+            if info is None and grow is not None and rounds > 0:
                 rounds -= 1
-                self._grow(state)
+                state.active = state.active.extended(grow(state.active.indices, state.rng))
                 continue
             if info is None:
                 return
             if info.move == REFUSED:
                 continue
-            start.n_iter += info.n_moves
             self._record(start, info)
 
     def _climb(self, start: _Start) -> None:
@@ -454,11 +419,6 @@ class _Run:
             raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
         return True
 
-    def _grow(self, state: State) -> None:
-        """Add generated functions to the dictionary."""
-        if self.settings.grow is not None:
-            state.active = state.active.extended(self.settings.grow(state.active.indices, state.rng))
-
     def _record(self, start: _Start, info: Info) -> None:
         state = start.state
         members = _lifted(state.active.problem, state.active.indices)
@@ -475,18 +435,21 @@ class _Run:
             removed=tuple(i for i in start.members if i not in members),
         )
         start.members = members
-        self._note(record, lambda: self.solver.shown(state), start.n_iter)
+        self._note(start, record, lambda: self.solver.shown(state))
 
-    def _note(self, record: Record, model: Callable[[], Active | GaussianModel], n_iter: int) -> None:
+    def _note(self, start: _Start, record: Record, model: Callable[[], Active | GaussianModel]) -> None:
         """Keep a record, show it to whoever asked, and stop where it is time; the model is made for a callback only."""
-        self.history.append(record)
+        start.n_iter += record.n_moves
+        kept, keeper, callback = record.start != _SAMPLE, self.settings.keeper, self.solver.callback
+        if kept:
+            self.history.append(record)
         if self.settings.observe is not None:
             self.settings.observe(record)
-        if self.stop() or (self.solver.callback is not None and self.solver.callback(record, model())):
+        if self.stop() or (kept and callback is not None and callback(record, model())):
             raise _Stopped(Status.INTERRUPTED, record.start)
-        if self.settings.keeper is not None and self.settings.keeper.due():
+        if kept and keeper is not None and keeper.due():
             self._keep()
-        if n_iter >= self.settings.max_iter:
+        if kept and start.n_iter >= self.settings.max_iter:
             raise _Stopped(Status.MAX_ITER, record.start)
 
 

@@ -21,14 +21,13 @@ and each half of it is a problem that is known already:
   :math:`(t_n-\phi_n^\top\boldsymbol\mu)^2+\phi_n^\top\boldsymbol\Sigma\phi_n`, which are Gamma distributed
   (``likelihood/squares.py``), and the rest is Laplace's evidence of that problem.
 
-A function of the noise has to bring what one of the conservative rule does (``support.py``): among as many functions as
-rows there is always one along which squared residuals happen to grow.  The noise stays constant unless
+A function of the noise has to bring what one of the conservative rule does (``objective.py``): among as many functions
+as rows there is always one along which squared residuals happen to grow.  The noise stays constant unless
 :math:`\mathcal F` with these costs is larger than the evidence with constant noise.
 """
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -134,7 +133,7 @@ class _Loop:
 
     def held(self, constant: Result, fraction: float) -> Result:
         """The mean for a part of the constant noise, roughly: it only has to show where the noise is low."""
-        solver, limit = self._silent(), _MORE * constant.active.size + _SPARE
+        solver, limit = self.solver.silent(), _MORE * constant.active.size + _SPARE
         solver.effort = "fast"
         settings = replace(
             self.settings,
@@ -162,12 +161,6 @@ class _Loop:
             if gain < _SETTLED and not fresh:
                 break
         return best
-
-    def _silent(self) -> Solver:
-        """The solver without the callback, which is shown models of the mean only."""
-        solver = copy.copy(self.solver)
-        solver.callback = None
-        return solver
 
     def noise(self, mean: Result, near: LogVariance | None, *, fresh: bool) -> LogVariance:
         """The log variance for the residuals of a mean: the best from nothing, where it is fresh, and from another one.
@@ -206,7 +199,7 @@ class _Loop:
         )
         warm = None if near is None else Warm.of(near)
         settings = replace(self.settings, noise_variance=None, observe=None, keeper=None, warm=warm)
-        active = run(posed, self._silent(), settings, self.rng).active
+        active = run(posed, self.solver.silent(), settings, self.rng).active
         outputs = _outputs(active)
         return LogVariance(active, offset, np.exp(np.average(outputs, weights=counts) - outputs), counts)
 

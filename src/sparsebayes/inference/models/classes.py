@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from sparsebayes.inference.models.evidence import Array, Scores, best_alpha
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, log_det, solve_cholesky
 from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.newton import conjugate_gradients, line_search
 from sparsebayes.inference.models.problem import Index
 from sparsebayes.likelihood import Categorical, softmax
 
@@ -185,89 +186,84 @@ class ClassModel:
         Hessian costs as much as two predictions.  A row's curvature that is the same in all T directions, of the same
         trace, makes one matrix of P rows that preconditions them for all classes at once.
         """
-        values, alpha, like = self.values, self.alpha[:, None], self.rows.likelihood
-        weights, outputs = self.weights, self.outputs
-        height = self._height(weights, outputs)
-        for _ in range(_NEWTON if len(self.alpha) else 0):
-            slope = values.T @ like.gradient(outputs) - alpha * weights
-            step = self._newton_step(softmax(np, outputs), slope)
+        here = self
+        for _ in range(_NEWTON if self.size else 0):
+            slope = self.values.T @ here._residuals - self.alpha[:, None] * here.weights
+            step = here._newton_step(slope)
             rise = float(np.vdot(slope, step))
-            along, length = values @ step, 1.0
+            move = partial(here._moved, step, self.values @ step)
             if rise <= 2.0 * enough:  # known, and nearly exact here: weights gain half of their digits by it
-                if self._height(weights + step, outputs + along) >= height - np.finfo(float).eps * abs(height):
-                    weights, outputs = weights + step, outputs + along
+                there = move(1.0)
+                return there if there.height >= here.height - np.finfo(float).eps * abs(here.height) else here
+            there = line_search(move, here.height, rise)
+            if there is None:
                 break
-            while length > 1e-10:
-                there = self._height(weights + length * step, outputs + length * along)
-                if there >= height + 1e-4 * length * rise:
-                    break
-                length *= 0.5
-            else:
-                break
-            weights, outputs, height = weights + length * step, outputs + length * along, there
-        return replace(self, weights=weights, outputs=outputs)
+            here = there
+        return here
 
-    def _newton_step(self, p: Array, slope: Array) -> Array:
+    def _moved(self, step: Array, along: Array, length: float) -> ClassModel:
+        """The same functions with their weights, and outputs, a part of a step away."""
+        return replace(self, weights=self.weights + length * step, outputs=self.outputs + length * along)
+
+    def _newton_step(self, slope: Array) -> Array:
         """Newton's step for all weights, (P, K): by conjugate gradients where these are many and do not creep."""
-        found, reached = (None, False) if slope.size <= _FEW_WEIGHTS else self._conjugate_step(p, slope)
+        found, reached = (None, False) if slope.size <= _FEW_WEIGHTS else self._conjugate_step(slope)
         if found is not None and (reached or slope.size > _MANY_WEIGHTS):
             return found
         try:
-            factor = cholesky(self._hessian(p))
+            factor = cholesky(self._hessian())
         except np.linalg.LinAlgError:  # rows of great weight, whose curvature is a difference of large numbers
-            return self._conjugate_step(p, slope)[0]
+            return self._conjugate_step(slope)[0]
         return solve_cholesky(factor, slope.T.ravel()).reshape(slope.shape[::-1]).T
 
-    def _hessian(self, p: Array) -> Array:
+    def _hessian(self) -> Array:
         """Negative Hessian of the log posterior of all weights, class by class, (KP, KP)."""
+        p, counts = self.probabilities, self.rows.counts
         K, P = p.shape[1], self.size
-        mixed = (np.sqrt(self.rows.counts)[:, None, None] * p[:, :, None] * self.values[:, None, :]).reshape(-1, K * P)
+        mixed = (np.sqrt(counts)[:, None, None] * p[:, :, None] * self.values[:, None, :]).reshape(-1, K * P)
         found = -(mixed.T @ mixed)
         for k in range(K):
             run = slice(k * P, (k + 1) * P)
-            found[run, run] += self.values.T @ ((self.rows.counts * p[:, k])[:, None] * self.values)
+            found[run, run] += self.values.T @ ((counts * p[:, k])[:, None] * self.values)
         found.flat[:: K * P + 1] += np.tile(self.alpha, K)
         return found
 
-    def _conjugate_step(self, p: Array, right: Array) -> tuple[Array, bool]:
+    def _conjugate_step(self, right: Array) -> tuple[Array, bool]:
         """Solve with the Hessian of all weights, (P, K), roughly, by conjugate gradients; and whether they arrived."""
-        values, alpha, factor = self.values, self.alpha[:, None], self._shared_factor(p)
-        found, left = np.zeros_like(right), right
-        towards = solve_cholesky(factor, left)
-        direction, size = towards, float(np.vdot(left, towards))
-        enough = _LEFT * size
-        for _ in range(_CONJUGATE if size > 0.0 else 0):
-            curved = values.T @ self._curved(p, values @ direction) + alpha * direction
-            part = size / float(np.vdot(direction, curved))
-            found, left = found + part * direction, left - part * curved
-            towards = solve_cholesky(factor, left)
-            before, size = size, float(np.vdot(left, towards))
-            if size <= enough:
-                break
-            direction = towards + (size / before) * direction
-        return found, size <= enough
+        values, alpha, p, factor = self.values, self.alpha[:, None], self.probabilities, self._shared_factor
 
-    def _curved(self, p: Array, outputs: Array) -> Array:
-        """The curvature of every row times its outputs, (N, K)."""
-        moved = p * outputs
-        return self.rows.counts[:, None] * (moved - p * moved.sum(axis=1, keepdims=True))
+        def curve(step: Array) -> Array:
+            moved = p * (values @ step)
+            curved = self.rows.counts[:, None] * (moved - p * moved.sum(axis=1, keepdims=True))
+            return values.T @ curved + alpha * step
 
-    def _height(self, weights: Array, outputs: Array) -> float:
+        return conjugate_gradients(curve, right, lambda left: solve_cholesky(factor, left), _LEFT, _CONJUGATE)
+
+    @property
+    def height(self) -> float:
         """Log likelihood and log prior of the weights, up to a constant."""
-        return self.rows.likelihood.log_likelihood(outputs) - 0.5 * float(self.alpha @ (weights**2).sum(axis=1))
+        return self._height
 
-    def _shared_curvature(self, p: Array) -> Array:
+    @cached_property
+    def _height(self) -> float:
+        prior = float(self.alpha @ (self.weights**2).sum(axis=1))
+        return self.rows.likelihood.log_likelihood(self.outputs) - 0.5 * prior
+
+    @cached_property
+    def _shared_curvature(self) -> Array:
         """Of every row, the curvature that is the same in all directions and has the same trace, (N,)."""
-        return self.rows.counts * (1.0 - np.sum(p**2, axis=1)) / self.rows.directions
+        return self.rows.counts * (1.0 - np.sum(self.probabilities**2, axis=1)) / self.rows.directions
+
+    @cached_property
+    def _shared_factor(self) -> Array:
+        """Upper Cholesky factor of the precision of weights whose rows are curved like that."""
+        return self._precision(self._shared_curvature)
 
     def _precision(self, curvature: Array) -> Array:
         """Upper Cholesky factor of the precision of weights whose rows are curved like this."""
         precision = self.values.T @ (curvature[:, None] * self.values)
         precision.flat[:: len(precision) + 1] += self.alpha
         return cholesky(precision)
-
-    def _shared_factor(self, p: Array) -> Array:
-        return self._precision(self._shared_curvature(p))
 
     # -- what is known at the mode -------------------------------------------------------------------------
 
@@ -307,11 +303,6 @@ class ClassModel:
         """Variances of the weights along every class against the others, (P, K)."""
         return np.column_stack([np.einsum("ij,ij->i", root, root) for root in self._roots])
 
-    @property
-    def height(self) -> float:
-        """Log likelihood and log prior at the mode, up to a constant."""
-        return self._height(self.weights, self.outputs)
-
     @cached_property
     def evidence(self) -> float:
         """The bound on Laplace's evidence."""
@@ -343,7 +334,7 @@ class ClassModel:
     def promising(self, count: int) -> Index:
         """Functions outside the model that agree most with what it leaves over, at most so many."""
         quality = np.sum(self.rows.correlate(self._residuals) ** 2, axis=1)
-        norms = self.rows.sqnorms(self._shared_curvature(self.probabilities))
+        norms = self.rows.sqnorms(self._shared_curvature)
         promise = np.where(self.rows.eligible & (norms > 0.0), quality / np.where(norms > 0.0, norms, 1.0), 0.0)
         promise[self.functions] = 0.0
         best = np.argsort(-promise, kind="stable")[:count]
@@ -424,9 +415,9 @@ class ClassModel:
 
     def overlaps(self, functions: Index) -> Array:
         """Cosines of functions outside the model, as far as the model does not explain them."""
-        curvature, columns = self._shared_curvature(self.probabilities), self.rows.columns(functions)
+        curvature, columns = self._shared_curvature, self.rows.columns(functions)
         weighted = curvature[:, None] * columns
-        explained = inverse_upper(self._precision(curvature)).T @ (self.values.T @ weighted)
+        explained = inverse_upper(self._shared_factor).T @ (self.values.T @ weighted)
         left = columns.T @ weighted - explained.T @ explained
         norms = np.sqrt(np.maximum(np.diagonal(left), _RESOLVED * np.einsum("nm,nm->m", columns, weighted)))
         return np.abs(left) / np.outer(norms, norms)
@@ -492,7 +483,7 @@ class ClassModel:
     def only(self, stays: NDArray[np.bool_], enough: float = _ENOUGH) -> ClassModel:
         """With some of the functions only; their mode is sought from where it would be, were all classes as curved."""
         goes = ~stays
-        root = inverse_upper(self._shared_factor(self.probabilities))
+        root = inverse_upper(self._shared_factor)
         covariance = root @ root.T
         pull = solve_cholesky(cholesky(covariance[np.ix_(goes, goes)]), self.weights[goes])
         weights = self.weights[stays] - covariance[np.ix_(stays, goes)] @ pull
@@ -506,8 +497,8 @@ class ClassModel:
 
     def left_out_outputs(self) -> Array:
         """Outputs of every row by the model without that row, or without one of its copies, to first order, (N, K)."""
-        curvature = self._shared_curvature(self.probabilities)
-        spread = self.values @ inverse_upper(self._precision(curvature))
+        curvature = self._shared_curvature
+        spread = self.values @ inverse_upper(self._shared_factor)
         leverage = np.einsum("np,np->n", spread, spread)
         own = np.maximum(1.0 - curvature / self.rows.counts * leverage, _LEFT_OVER)
         return self.outputs - (leverage / own)[:, None] * (self.rows.targets - self.probabilities)

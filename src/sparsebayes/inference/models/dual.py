@@ -17,9 +17,8 @@ never singular.
 
 from __future__ import annotations
 
-import copy
-from abc import abstractmethod
-from typing import Any, Self
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,29 +35,14 @@ from sparsebayes.inference.models.evidence import (
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, log_det
-from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
-from sparsebayes.inference.models.newton import Mode, find_mode
-from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.models.mode import ActiveColumns
+from sparsebayes.inference.models.newton import find_mode
 
 # Up to this bound on the condition number of G its Cholesky factor is good to ten digits; beyond, the factor comes from
 # the square root of G, at twice the cost.
 _WELL_CONDITIONED = 1e6
-_RESOLVED = 1e-14
 # The dual form is kept while there are more functions than this fraction of the rows.
 _NARROW = 0.5
-
-
-def factorise(scaled: Array) -> Array:
-    r"""Upper triangular T with :math:`\mathbf T^\top\mathbf T = \mathbf I + \mathbf X\mathbf X^\top`."""
-    rows = np.eye(len(scaled))
-    if 1.0 + float(np.sum(scaled**2)) <= _WELL_CONDITIONED:
-        return cholesky(rows + scaled @ scaled.T)
-    return _triangle(np.vstack([scaled.T, rows]))
-
-
-def _triangle(matrix: Array) -> Array:
-    """Upper triangular factor of a QR factorisation, without the other one."""
-    return np.asarray(np.linalg.qr(matrix, mode="r"))
 
 
 class Dual(Active):
@@ -67,47 +51,11 @@ class Dual(Active):
     It is for joint sweeps over many functions; ``recompute`` gives the form for single moves.
     """
 
-    _columns: Array
-    _half: Array  # T⁻ᵀFᵀΦ
-    _S: Array
-    _Q: Array
-
-    def __init__(self, problem: Any, indices: list[int], alpha: Array, beta: float = 1.0) -> None:
-        self.problem = problem
-        self._set(list(indices), self._values(indices), alpha, beta)
-
-    @abstractmethod
-    def _values(self, indices: list[int]) -> Array:
-        """Columns of functions of the problem."""
-
-    @abstractmethod
-    def _solve(self) -> None:
-        """Compute the posterior of the present columns, precisions and noise."""
-
-    def _set(self, indices: list[int], columns: Array, alpha: Array, beta: float) -> None:
-        self.indices, self._columns, self.alpha, self.beta = indices, columns, alpha.copy(), beta
-        self._solve()
+    def _factored(self, tall: Array) -> None:
+        """Everything that follows from the functions times the roots of the curvature."""
+        self._factor = _triangle(tall / np.sqrt(self.alpha))
+        self._half = solve_triangular(self._factor, tall, trans=1, check_finite=False)  # T⁻ᵀFᵀΦ
         self._S = np.einsum("na,na->a", self._half, self._half)
-
-    def moved(self, alpha: Array, beta: float) -> Self:
-        """The same functions at other hyperparameters."""
-        return self._with(self.indices, self._columns, alpha, beta)
-
-    def restricted(self, stays: NDArray[np.bool_]) -> Self:
-        """Some of the functions."""
-        kept = [i for i, stay in zip(self.indices, stays, strict=True) if stay]
-        return self._with(kept, self._columns[:, stays], self.alpha[stays], self.beta)
-
-    def _with(self, indices: list[int], columns: Array, alpha: Array, beta: float) -> Self:
-        other = copy.copy(self)
-        other._set(indices, columns, alpha, beta)
-        return other
-
-    def like(
-        self, problem: Any, indices: list[int], alpha: Array, *, beta: float | None = None, mean: Array | None = None
-    ) -> Self:
-        """The model of these functions, factored anew."""
-        return type(self)(problem, indices, alpha, self.beta if beta is None else beta)
 
     @property
     def well_determined(self) -> Array:
@@ -119,21 +67,23 @@ class Dual(Active):
         r""":math:`\Sigma_{mm} = (1-\gamma_m)/\alpha_m`."""
         return np.maximum(1.0 - self.well_determined, np.finfo(float).eps) / self.alpha
 
-    @property
+    @cached_property
     def covariance(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Posterior covariance of the weights; only made when asked for, as it is large."""
         scaled = self._half / self.alpha
         return np.diag(1.0 / self.alpha) - scaled.T @ scaled
 
+    def statistics(self) -> Statistics:
+        """Statistics of all functions."""
+        return self.recompute().statistics()
+
+    def condition_number(self) -> float:
+        """Of the posterior precision scaled to unit diagonal."""
+        return self.recompute().condition_number()
+
     def for_single_moves(self) -> Active:
         """The same model from the data, in the form for single moves."""
         return self.recompute()
-
-    def leave_one_out(self) -> tuple[Array, Array]:
-        """``s`` and mean ``q²`` of the functions in the model, each with itself left out."""
-        mean = self.mean.reshape(self.size, -1)
-        s, q = leave_one_out(self.alpha, self.variance, mean, self._S, self._Q)
-        return s, np.mean(q**2, axis=1)
 
 
 class DualActive(Dual):
@@ -142,21 +92,33 @@ class DualActive(Dual):
     exact = True
     rest = 0.0  # nothing of the targets is outside the basis of all rows
 
-    problem: GaussianProblem
-
-    def _values(self, indices: list[int]) -> Array:
-        return self.problem.columns(np.array(indices, dtype=np.intp))
-
-    def _solve(self) -> None:
-        root, target = np.sqrt(self.beta), self.problem.target
-        self._factor = factorise(root * self._columns / np.sqrt(self.alpha))
-        self._half = root * solve_triangular(self._factor, self._columns, trans=1, check_finite=False)
-        white = root * solve_triangular(self._factor, target, trans=1, check_finite=False)
+    def __init__(
+        self, problem: Any, indices: list[int], alpha: Array, beta: float, columns: Array | None = None
+    ) -> None:
+        self.problem, self.indices, self.alpha, self.beta = problem, list(indices), alpha.copy(), beta
+        # The basis of the rows is the unit one.
+        self.R = problem.columns(np.array(indices, dtype=np.intp)) if columns is None else columns
+        self.z, root = problem.target, np.sqrt(beta)
+        self._factored(root * self.R)
+        white = root * solve_triangular(self._factor, self.z, trans=1, check_finite=False)
         self._Q = self._half.T @ white
         self.mean = self._Q / self.alpha[:, None]
         left = solve_triangular(self._factor, white, check_finite=False) / root  # t − y = G⁻¹t
         self.residual_sumsq = float(np.sum(left**2))
-        self.R, self.z = self._columns, target  # the basis of the rows is the unit one
+
+    def moved(self, alpha: Array, beta: float) -> DualActive:
+        """The same functions at other hyperparameters."""
+        return DualActive(self.problem, self.indices, alpha, beta, self.R)
+
+    def restricted(self, stays: NDArray[np.bool_]) -> DualActive:
+        """Some of the functions."""
+        kept = np.array(self.indices)[stays].tolist()
+        return DualActive(self.problem, kept, self.alpha[stays], self.beta, self.R[:, stays])
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """``s`` and mean ``q²`` of the functions in the model, each with itself left out."""
+        s, q = leave_one_out(self.alpha, self.variance, self.mean, self._S, self._Q)
+        return s, np.mean(q**2, axis=1)
 
     def evidence(self) -> float:
         """Log evidence."""
@@ -165,28 +127,9 @@ class DualActive(Dual):
         log_det_precision = float(np.sum(np.log(self.alpha))) + log_det(self._factor)
         return log_evidence(fit, self.mean, self.alpha, log_det_precision, targets)
 
-    def statistics(self) -> Statistics:
-        """Statistics of all M functions."""
-        root = np.sqrt(self.beta) * inverse_upper(self._factor)
-        half = self.problem.correlate(root)
-        s = np.einsum("mn,mn->m", half, half)
-        q2 = np.mean((half @ (root.T @ self.problem.target)) ** 2, axis=1)
-        alpha = np.full(self.problem.n_functions, np.inf)
-        movable = self.problem.eligible & (s > _RESOLVED * self.beta * self.problem.sqnorms)
-        if self.size:
-            alpha[self.indices] = self.alpha
-            s[self.indices], q2[self.indices] = self.leave_one_out()
-            movable[self.indices] = True
-        return Statistics(alpha, s, q2, movable)
-
-    def condition_number(self) -> float:
-        """Of the posterior precision scaled to unit diagonal."""
-        stacked = np.vstack([np.sqrt(self.beta) * self._columns, np.diag(np.sqrt(self.alpha))])
-        return float(np.linalg.cond(stacked / np.linalg.norm(stacked, axis=0)) ** 2)
-
     def narrowed(self) -> ActiveSet | DualActive:
         """The same model in the form for single moves, once its functions are far fewer than the rows."""
-        return self.recompute() if self.size <= _NARROW * len(self.problem.target) else self
+        return self.recompute() if self.size <= _NARROW * len(self.z) else self
 
     def recompute(self) -> ActiveSet:
         """The same model from the data, in the form for single moves."""
@@ -201,62 +144,52 @@ class DualLaplace(Dual):
     problem of the same kind with NK weights, whose mode has the same outputs and the same evidence.
     """
 
-    problem: LaplaceProblem
-
-    _start: Array = np.zeros(0)
-
-    def _values(self, indices: list[int]) -> Array:
-        return self.problem.design.columns(self.problem.split(indices)[0])
-
-    def _solve(self) -> None:
-        problem, likelihood = self.problem, self.problem.likelihood
-        n, k_outputs = likelihood.shape
-        _, outputs = problem.split(self.indices)
-        scaled = self._columns / np.sqrt(self.alpha)
-        roots = [_triangle(scaled[:, outputs == k].T) for k in range(k_outputs)]
+    def __init__(
+        self, problem: Any, indices: list[int], alpha: Array, columns: Array | None = None, start: Array | None = None
+    ) -> None:
+        self.problem, self.indices, self.alpha, self.beta = problem, list(indices), alpha.copy(), 1.0
+        functions, outputs = problem.split(indices)
+        self._columns = problem.design.columns(functions) if columns is None else columns
+        scaled = self._columns / np.sqrt(alpha)
+        roots = [_upper(scaled[:, outputs == k].T) for k in range(problem.n_outputs)]
         stand_ins = [k * problem.design.shape[1] for k, root in enumerate(roots) for _ in root]
         reduced = ActiveColumns(problem, stand_ins, np.hstack([root.T for root in roots]))
-        start = self._start if len(self._start) == len(stand_ins) else np.zeros(len(stand_ins))
-        self._mode: Mode = find_mode(reduced, np.ones(len(stand_ins)), start)
-        self._start = self._mode.mean
-        gradient = likelihood.gradient(self._mode.outputs)
-        root = inverse_upper(cholesky(self._mode.precision))
-        curvature = likelihood.curvature(self._mode.outputs)
-        change = likelihood.curvature_change(self._mode.outputs, *reduced.spread(root @ root.T, curvature))
-        factor = _curvature_root(curvature.blocks())
+        begun = start if start is not None and len(start) == len(stand_ins) else np.zeros(len(stand_ins))
+        self._mode = find_mode(reduced, np.ones(len(stand_ins)), begun)
+        root = inverse_upper(self._mode.factor)
+        change, _ = reduced.bend(self._mode.point, root @ root.T)
+        likelihood, at = problem.likelihood, self._mode.outputs
         # Row (l, n) of FᵀΦ: what function m of output k gives to the l-th direction of row n.
-        tall = np.einsum("nal,na->lna", factor[:, outputs, :], self._columns).reshape(n * k_outputs, self.size)
-        triangle = factorise(tall / np.sqrt(self.alpha))
-        self._half = solve_triangular(triangle, tall, trans=1, check_finite=False)
-        self._Q = np.einsum("na,na->a", self._columns, gradient[:, outputs])[:, None]
+        factor = _curvature_root(likelihood.curvature(at).blocks())
+        self._factored(np.einsum("nal,na->lna", factor[:, outputs, :], self._columns).reshape(-1, self.size))
+        self._Q = np.einsum("na,na->a", self._columns, likelihood.gradient(at)[:, outputs])[:, None]
         self.mean = self._Q[:, 0] / self.alpha
-        self._bend = np.einsum("na,na->a", self._columns, change[:, outputs])
+        # What is added to the mean for the slope of the evidence, whose mode moves: Σc, with the derivative c of
+        # log|Σ⁻¹| with respect to the weights.
+        bent = np.einsum("na,na->a", self._columns, change[:, outputs]) / self.alpha
+        self._follows = bent - (self._half.T @ (self._half @ bent)) / self.alpha
+
+    def moved(self, alpha: Array, beta: float) -> DualLaplace:
+        """The same functions at other precisions."""
+        return DualLaplace(self.problem, self.indices, alpha, self._columns, self._mode.mean)
+
+    def restricted(self, stays: NDArray[np.bool_]) -> DualLaplace:
+        """Some of the functions."""
+        kept = np.array(self.indices)[stays].tolist()
+        return DualLaplace(self.problem, kept, self.alpha[stays], self._columns[:, stays], self._mode.mean)
 
     def squared_mean(self) -> Array:
         r""":math:`w_j^2 - w_j(\Sigma c)_j`, as in ``LaplaceActive``."""
-        return self.mean**2 - self.mean * self._follows()
+        return self.mean**2 - self.mean * self._follows
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """``s`` and the effective ``q²``, as in ``LaplaceActive``."""
         s, q = leave_one_out(self.alpha, self.variance, self.mean[:, None], self._S, self._Q)
-        return s, q[:, 0] ** 2 - q[:, 0] * self._follows() / self.variance
-
-    def _follows(self) -> Array:
-        r""":math:`\Sigma c`, with the derivative :math:`c` of :math:`\log|\Sigma^{-1}|` with respect to the weights."""
-        scaled = self._bend / self.alpha
-        return scaled - (self._half.T @ (self._half @ scaled)) / self.alpha
+        return s, q[:, 0] ** 2 - q[:, 0] * self._follows / self.variance
 
     def evidence(self) -> float:
         """Laplace's log evidence."""
         return self._mode.evidence
-
-    def statistics(self) -> Statistics:
-        """Statistics of all functions."""
-        return self.recompute().statistics()
-
-    def condition_number(self) -> float:
-        """Of the posterior precision scaled to unit diagonal."""
-        return self.recompute().condition_number()
 
     def narrowed(self) -> LaplaceActive | DualLaplace:
         """The same model in the form for single moves, once its functions are fewer than the outputs of the rows."""
@@ -265,6 +198,19 @@ class DualLaplace(Dual):
     def recompute(self) -> LaplaceActive:
         """The same functions from the data, in the form for single moves."""
         return LaplaceActive.from_model(self.problem, self.indices, self.alpha)
+
+
+def _triangle(scaled: Array) -> Array:
+    r"""Upper triangular T with :math:`\mathbf T^\top\mathbf T = \mathbf I + \mathbf X\mathbf X^\top`."""
+    rows = np.eye(len(scaled))
+    if 1.0 + float(np.sum(scaled**2)) <= _WELL_CONDITIONED:
+        return cholesky(rows + scaled @ scaled.T)
+    return _upper(np.vstack([scaled.T, rows]))
+
+
+def _upper(matrix: Array) -> Array:
+    """Upper triangular factor of a QR factorisation, without the other one."""
+    return np.asarray(np.linalg.qr(matrix, mode="r"))
 
 
 def _curvature_root(blocks: Array) -> Array:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.basis.arrays import HOST
 from sparsebayes.basis.places import Places
-from sparsebayes.design import CompressedDesign, DenseDesign, Design
+from sparsebayes.design import ArrayDesign, CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.nearest import HOST, expected_gram
+from sparsebayes.inference.models.nearest import expected_gram
 from sparsebayes.inference.models.problem import LARGE, Index, with_bias
 from sparsebayes.inference.models.screening import Directions, Measured
 from sparsebayes.likelihood import Classes, Curvature, Likelihood
@@ -108,7 +108,9 @@ class LaplaceProblem:
 
     @cached_property
     def _flat_curvature(self) -> Array:
-        return self.likelihood.curvature(np.zeros(self.likelihood.shape)).diagonal[:, 0].copy()
+        place = self.design.place
+        curvature = self.likelihood.curvature(place.put(np.zeros(self.likelihood.shape)))
+        return place.get(curvature.diagonal[:, 0]).copy()
 
     def restrict(self, members: Index) -> LaplaceProblem:
         """The problem of a part of the columns, held where the rows are."""
@@ -171,12 +173,13 @@ class LaplaceProblem:
 
     @staticmethod
     def _fetch(problem: LaplaceProblem, columns: Index | slice) -> Any:
-        """Values of some columns, wherever the rows are."""
-        return problem.design.columns(columns)
+        """Values of some columns, where the rows are."""
+        return problem.design.native(columns)
 
     def _held(self, values: tuple[Any, ...]) -> Design:
         """The design of columns that were fetched."""
-        return DenseDesign(values[0] if len(values) == 1 else np.hstack(values))
+        place = self.design.place
+        return (DenseDesign if place is HOST else ArrayDesign)(place.join(list(values), 1))
 
     def active(self, indices: list[int]) -> ActiveColumns:
         """Columns of these functions, wherever the rows are."""
@@ -206,18 +209,8 @@ class LaplaceProblem:
 class SummedPoint:
     r"""The likelihood to second order in the active weights, from one pass over rows that are elsewhere.
 
-    Attributes
-    ----------
-    columns : ActiveColumns
-        The active columns whose point this is.
-    outputs : object
-        Whatever these columns need to find the rows again.
-    fit : float
-        Log likelihood.
-    slope : ndarray of shape (a,)
-        Its gradient by the active weights.
-    gram : ndarray of shape (a, a)
-        :math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`.
+    What the columns need to find the rows again, the log likelihood, its gradient by the active weights, and
+    :math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`.
     """
 
     columns: ActiveColumns
@@ -230,17 +223,17 @@ class SummedPoint:
 class Rows:
     """Outputs, and what the likelihood says there, each computed when it is first asked for."""
 
-    def __init__(self, likelihood: Likelihood, outputs: Array) -> None:
+    def __init__(self, likelihood: Likelihood, outputs: Any) -> None:
         self._likelihood = likelihood
         self.outputs = outputs
 
     @cached_property
     def fit(self) -> float:
         """Log likelihood."""
-        return self._likelihood.log_likelihood(self.outputs)
+        return float(self._likelihood.log_likelihood(self.outputs))
 
     @cached_property
-    def gradient(self) -> Array:
+    def gradient(self) -> Any:
         """Its gradient, (N, K)."""
         return self._likelihood.gradient(self.outputs)
 
@@ -251,16 +244,10 @@ class Rows:
 
 
 class RowsPoint:
-    """The likelihood at some weights of rows in memory, each sum made when it is asked for: a line search needs one."""
+    """The same of rows at hand, each sum made when it is asked for: a line search needs one."""
 
     def __init__(self, columns: ActiveColumns, rows: Rows) -> None:
-        self.columns = columns
-        self.rows = rows
-
-    @property
-    def outputs(self) -> Array:
-        """Outputs of all rows, (N, K)."""
-        return self.rows.outputs
+        self.columns, self.rows, self.outputs = columns, rows, rows.outputs
 
     @property
     def fit(self) -> float:
@@ -281,50 +268,34 @@ class RowsPoint:
 Point = RowsPoint | SummedPoint
 
 
-@dataclass(frozen=True)
-class Slopes:
-    r"""Of all functions: squared norms in the curvature, Q, and :math:`\boldsymbol\Phi^\top\mathbf
-    B\boldsymbol\Phi_a`.
+class ActiveColumns:
+    """The active columns where the rows live, and sums over the rows, which come to the host.
+
+    ``groups`` are the active functions of every output, so that no product has to gather their columns again.
     """
 
-    norms: Array
-    quality: Array
-    inner: Array
-
-
-class ActiveColumns:
-    """The active columns and how their weights make the outputs."""
-
-    def __init__(self, problem: LaplaceProblem, indices: list[int], values: Array | None = None) -> None:
-        self.problem = problem
-        self.indices = list(indices)
+    def __init__(self, problem: LaplaceProblem, indices: list[int], values: Any = None) -> None:
+        self.problem, self.indices, self.place = problem, list(indices), problem.design.place
         columns, self.outputs = problem.split(indices)
-        self.values = problem.design.columns(columns) if values is None else values
-        # Columns by output, so that no product has to gather them again.
-        self._order = np.argsort(self.outputs, kind="stable")
-        ends = np.searchsorted(self.outputs[self._order], np.arange(problem.n_outputs + 1))
-        self._runs = [slice(*pair) for pair in pairwise(ends.tolist())]
-        self.groups = [self._order[run] for run in self._runs]
-        self._sorted = self.values if problem.n_outputs == 1 else self.values[:, self._order]
-        self._blocks = [self._sorted[:, run] for run in self._runs]
+        self.values = problem.design.native(columns) if values is None else values
+        self.groups = [np.flatnonzero(self.outputs == k) for k in range(problem.n_outputs)]
+        self._blocks = [self.values] if problem.n_outputs == 1 else [self._taken(group) for group in self.groups]
+
+    def _taken(self, positions: Index) -> Any:
+        return self.place.xp.take(self.values, self.place.indices(positions), axis=1)
 
     def add(self, functions: list[int]) -> ActiveColumns:
         """With these functions more."""
-        columns, _ = self.problem.split(functions)
-        values = np.hstack([self.values, self.problem.design.columns(columns)])
-        return ActiveColumns(self.problem, [*self.indices, *functions], values)
+        fresh = self.problem.design.native(self.problem.split(functions)[0])
+        return ActiveColumns(self.problem, [*self.indices, *functions], self.place.join([self.values, fresh], 1))
 
     def on(self, problem: LaplaceProblem, indices: list[int]) -> ActiveColumns:
         """The same functions under their numbers in a larger problem."""
         return ActiveColumns(problem, indices, self.values)
 
-    def keep(self, positions: list[int]) -> ActiveColumns:
+    def keep(self, positions: Index) -> ActiveColumns:
         """With some of the functions only."""
-        return ActiveColumns(self.problem, [self.indices[k] for k in positions], self.values[:, positions])
-
-    def drop(self, j: int) -> ActiveColumns:
-        """With the j-th function left out."""
-        return self.keep([k for k in range(len(self.indices)) if k != j])
+        return ActiveColumns(self.problem, [self.indices[k] for k in positions], self._taken(positions))
 
     def at(self, weights: Array, known: Point | None = None) -> Point:
         """The likelihood at these weights; ``known`` is a point of the same outputs, where there is one."""
@@ -343,7 +314,8 @@ class ActiveColumns:
         """What functions are multiplied with, for T&F eqs 24-25."""
         rows = _rows(point)
         half = self.weigh(rows.curvature, root)
-        return Directions(rows.gradient, change - (half @ (root.T @ bend)).T, rows.curvature.diagonal, half)
+        along = change - (half @ self.place.put(root.T @ bend)).T
+        return Directions(self.place, rows.gradient, along, rows.curvature.diagonal, half)
 
     def measure(
         self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
@@ -354,64 +326,48 @@ class ActiveColumns:
     def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
         """Statistics of all functions of the problem, exact for all candidates that may matter."""
         problem, directions = self.problem, self.directions(point, change, root, bend)
-        if problem.stand_in is None and problem.watched is not None:
+        here, stand_in = self.place is HOST, problem.stand_in
+        if here and stand_in is None and problem.watched is not None:
             return directions.glance(problem.design, problem.watched, _GLANCED)
-        if problem.stand_in is None or problem.design is problem.stand_in:
+        if stand_in is None or problem.design is stand_in:
             return directions.measure(problem.design)
         if problem.parent is not None:
-            return directions.measure(problem.stand_in)
-        return directions.screen(problem.design, problem.stand_in, candidates)
+            return directions.measure(stand_in)
+        return directions.screen(problem.design, stand_in, candidates) if here else directions.measure(problem.design)
 
-    def slopes(self, weights: Array) -> Slopes:
-        """Norms of all functions in the curvature, and their products with the gradient and the active columns."""
-        problem, rows = self.problem, Rows(self.problem.likelihood, self.predict(weights))
-        outer = range(problem.n_outputs)
-        norms = np.concatenate([problem.design.sqnorms(rows.curvature.diagonal[:, k]) for k in outer])
-        quality = problem.design.correlate(rows.gradient).T.ravel()
-        weighed = self.weigh(rows.curvature, np.eye(len(self.indices)))
-        inner = np.concatenate([problem.design.correlate(weighed[k]) for k in outer])
-        return Slopes(norms, quality, inner)
-
-    def predict(self, weights: Array) -> Array:
+    def predict(self, weights: Array) -> Any:
         """Outputs, (N, K)."""
         if len(self.groups) == 1:
-            return (self.values @ weights)[:, None]
-        y, weights = np.empty(self.problem.likelihood.shape), weights[self._order]
-        for k, run in enumerate(self._runs):
-            y[:, k] = self._blocks[k] @ weights[run]
-        return y
+            return (self.values @ self.place.put(weights))[:, None]
+        mixed = (block @ self.place.put(weights[g]) for block, g in zip(self._blocks, self.groups, strict=True))
+        return self.place.xp.stack(list(mixed), axis=1)
 
-    def correlate(self, rows: Array) -> Array:
+    def correlate(self, rows: Any) -> Array:
         """Inner product of every active function with its output's column of ``rows``, (N, K) -> (a,)."""
-        if len(self.groups) == 1:
-            return rows[:, 0] @ self.values
         result = np.empty(len(self.indices))
-        for k, group in enumerate(self.groups):
-            result[group] = rows[:, k] @ self._blocks[k]
+        found = self.place.fetch([rows[:, k] @ block for k, block in enumerate(self._blocks)])
+        for group, values in zip(self.groups, found, strict=True):
+            result[group] = values
         return result
 
     def gram(self, curvature: Curvature) -> Array:
         r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`."""
-        first, *others = self._by_rows(lambda rows: self._gram_of(curvature, rows))
-        for part in others:
-            first += part
-        return first
 
-    def _gram_of(self, curvature: Curvature, rows: slice) -> Array:
-        """The part of the sum that these rows make."""
+        def work(rows: slice) -> list[Any]:
+            """Inner products of the columns of every output, and of all in what the outputs share."""
+            blocks = [block[rows, :] for block in self._blocks]
+            found = [block.T @ (curvature.diagonal[rows, k][:, None] * block) for k, block in enumerate(blocks)]
+            if curvature.shared is not None:
+                shared = self._shared(curvature.shared, rows)
+                found.append(shared.T @ shared)
+            return found
+
+        sums = self.place.fetch([sum(parts[1:], parts[0]) for parts in zip(*self._by_rows(work), strict=True)])
         if len(self.groups) == 1:
-            values = self.values[rows]
-            return values.T @ (curvature.diagonal[rows] * values)
-        a = len(self.indices)
-        found = np.zeros((a, a))
-        if curvature.shared is not None:
-            shared = self._sorted[rows] * curvature.shared[rows][:, self.outputs[self._order]]
-            np.negative(shared.T @ shared, out=found)
-        for k, run in enumerate(self._runs):
-            block = self._blocks[k][rows]
-            found[run, run] = block.T @ (curvature.diagonal[rows, k, None] * block)
-        result = np.empty_like(found)
-        result[np.ix_(self._order, self._order)] = found
+            return sums[0]
+        result = np.zeros((len(self.indices),) * 2) if curvature.shared is None else -sums[-1]
+        for group, block in zip(self.groups, sums, strict=False):
+            result[np.ix_(group, group)] = block
         return result
 
     def expected_gram(self, weights: Array, root: Array) -> Array:
@@ -419,8 +375,8 @@ class ActiveColumns:
         counts, y = self._classes().weights, self.predict(weights)
 
         def work(rows: slice) -> Array:
-            blocks = [block[rows] for block in self._blocks]
-            return expected_gram(HOST, counts[rows], y[rows], blocks, self.groups, root)
+            blocks = [block[rows, :] for block in self._blocks]
+            return expected_gram(self.place, counts[rows], y[rows, :], blocks, self.groups, root)
 
         first, *others = self._by_rows(work)
         return sum(others, first)
@@ -443,7 +399,7 @@ class ActiveColumns:
         ndarray of shape (2, len(shares))
             Sums over the rows of what each share gains over the first, and of its squares.
         """
-        xp, likelihood, y = self._xp, self._classes(), self.predict(weights)
+        xp, likelihood, y = self.place.xp, self._classes(), self.predict(weights)
         curvature, counts = likelihood.curvature(y), likelihood.weights[:, None]
         variance = self.spread(covariance, curvature)[0]
         own = 1.0 - curvature.diagonal / counts * variance
@@ -455,11 +411,6 @@ class ActiveColumns:
         gains = [first - first, *(one - first for one in others)]
         return np.array([[float(xp.sum(counts * gain**power)) for gain in gains] for power in (1, 2)])
 
-    @property
-    def _xp(self) -> Any:
-        """Where the rows live: their array library."""
-        return np
-
     def _classes(self) -> Classes:
         likelihood = self.problem.likelihood
         if not isinstance(likelihood, Classes):
@@ -469,49 +420,51 @@ class ActiveColumns:
     def _by_rows(self, work: Callable[[slice], T]) -> list[T]:
         """Call ``work``, which costs as much as a Gram matrix, on runs of rows: side by side where they are large."""
         rows, a = self.values.shape
-        return side_by_side(work, rows) if rows * a * a > _MANY_PRODUCTS else [work(slice(0, rows))]
+        many = self.place is HOST and rows * a * a > _MANY_PRODUCTS
+        return side_by_side(work, rows) if many else [work(slice(0, rows))]
 
-    def _shared(self, shared: Array, rows: slice) -> Array:
+    def _shared(self, shared: Any, rows: slice) -> Any:
         """Every active column times its output's column of ``shared``, on some rows, (n, a)."""
-        return self.values[rows] * shared[rows][:, self.outputs]
+        return self.values[rows, :] * self.place.xp.take(shared[rows, :], self.place.indices(self.outputs), axis=1)
 
-    def spread(self, covariance: Array, curvature: Curvature) -> tuple[Array, Array | None]:
+    def spread(self, covariance: Array, curvature: Curvature) -> tuple[Any, Any]:
         r"""Variances of the outputs of every row, and :math:`\mathbf V_nv_n` with their covariance, both (N, K)."""
-        variance = np.empty(self.problem.likelihood.shape)
-        along = None if curvature.shared is None else np.empty_like(variance)
+        place, xp = self.place, self.place.xp
+        own = [place.put(covariance[np.ix_(group, group)]) for group in self.groups]
+        towards = [place.put(covariance[:, group]) for group in self.groups]
 
-        def fill(rows: slice) -> None:
-            pulled = None if curvature.shared is None else self._shared(curvature.shared, rows) @ covariance
-            for k, group in enumerate(self.groups):
-                block = self._blocks[k][rows]
-                variance[rows, k] = np.einsum("na,na->n", block @ covariance[np.ix_(group, group)], block)
-                if along is not None and pulled is not None:
-                    along[rows, k] = np.einsum("na,na->n", pulled[:, group], block)
+        def work(rows: slice) -> tuple[Any, Any]:
+            blocks = [block[rows, :] for block in self._blocks]
+            found = [place.along(block @ mixing, block) for block, mixing in zip(blocks, own, strict=True)]
+            if curvature.shared is None:
+                return xp.stack(found, axis=1), None
+            shared = self._shared(curvature.shared, rows)
+            along = [place.along(shared @ mixing, block) for block, mixing in zip(blocks, towards, strict=True)]
+            return xp.stack(found, axis=1), xp.stack(along, axis=1)
 
-        self._by_rows(fill)
-        return variance, along
+        variance, along = zip(*self._by_rows(work), strict=True)
+        return place.join(list(variance), 0), None if curvature.shared is None else place.join(list(along), 0)
 
-    def weigh(self, curvature: Curvature, mixing: Array) -> Array:
+    def weigh(self, curvature: Curvature, mixing: Array) -> Any:
         r""":math:`\mathbf B_n\boldsymbol\Phi_n` times ``mixing``, (K, N, columns)."""
-        rows, outputs = self.problem.likelihood.shape
-        result = np.empty((outputs, rows, mixing.shape[1]))
+        place, xp = self.place, self.place.xp
+        whole, each = place.put(mixing), [place.put(mixing[group]) for group in self.groups]
 
-        def fill(rows: slice) -> None:
-            pulled = None if curvature.shared is None else self._shared(curvature.shared, rows) @ mixing
-            for k, group in enumerate(self.groups):
-                mixed, diagonal = self._blocks[k][rows] @ mixing[group], curvature.diagonal[rows, k, None]
-                if curvature.shared is None or pulled is None:
-                    np.multiply(diagonal, mixed, out=result[k, rows])
-                    continue
-                v = curvature.shared[rows, k, None]
-                np.multiply(diagonal + v**2, mixed, out=result[k, rows])
-                result[k, rows] -= v * pulled
+        def work(rows: slice) -> Any:
+            diagonal = curvature.diagonal[rows, :]
+            mixed = [block[rows, :] @ part for block, part in zip(self._blocks, each, strict=True)]
+            if curvature.shared is None:
+                return xp.stack([diagonal[:, k][:, None] * part for k, part in enumerate(mixed)])
+            v, pulled = curvature.shared[rows, :], self._shared(curvature.shared, rows) @ whole
+            diagonal = diagonal + v * v
+            return xp.stack(
+                [diagonal[:, k][:, None] * part - v[:, k][:, None] * pulled for k, part in enumerate(mixed)]
+            )
 
-        self._by_rows(fill)
-        return result
+        return place.join(self._by_rows(work), 1)
 
 
 def _rows(point: Point) -> Rows:
     if not isinstance(point, RowsPoint):
-        raise TypeError(f"the rows are in memory and the point is a {type(point).__name__}")
+        raise TypeError(f"the rows are at hand and the point is a {type(point).__name__}")
     return point.rows

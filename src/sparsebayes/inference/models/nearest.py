@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -28,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from sparsebayes.basis.arrays import Place
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.likelihood import expected_slope, softmax
 
@@ -45,18 +45,6 @@ _SHORTEST = 1e-3
 _DISTINCT = 1e-8
 # Share of two classes in a row below which it tells nothing of one against the other.
 _NEITHER = 1e-9
-
-
-@dataclass(frozen=True)
-class Library:
-    """Where rows live: the array library, and ways there and back."""
-
-    xp: Any
-    put: Callable[[Array], Any]
-    get: Callable[[Any], Array]
-
-
-HOST = Library(np, np.asarray, np.asarray)
 
 
 def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: Array) -> Array:
@@ -145,13 +133,13 @@ class _Path:
 
 
 def expected_gram(
-    library: Library, weights: Any, y: Any, blocks: list[Any], groups: list[NDArray[np.intp]], root: Array
+    place: Place, weights: Any, y: Any, blocks: list[Any], groups: list[NDArray[np.intp]], root: Array
 ) -> Array:
     r"""Expected Gram matrix of the active functions, mixed by a root of the covariance of their weights.
 
     Parameters
     ----------
-    library : Library
+    place : Place
         Where the rows live.
     weights, y : arrays of shape (N,), (N, K)
         Sample weights, and outputs at the mode.
@@ -160,19 +148,19 @@ def expected_gram(
     root : ndarray of shape (a, a)
         Root of the covariance: squares of a row's mixed functions sum to the variance of its output.
     """
-    xp, mixing = library.xp, [library.put(root[group]) for group in groups]
+    xp, mixing = place.xp, [place.put(root[group]) for group in groups]
 
     def gram(mixed: Any, mean: Any, counts: Any) -> Any:
         slope = expected_slope(xp, mean, xp.sum(mixed * mixed, axis=1))
         return mixed.T @ ((counts * slope)[:, None] * mixed)
 
     if len(blocks) == 1:
-        return library.get(gram(blocks[0] @ mixing[0], y[:, 0], weights))
-    p, total = softmax(xp, y), library.put(np.zeros_like(root))
+        return place.get(gram(blocks[0] @ mixing[0], y[:, 0], weights))
+    p, total = softmax(xp, y), place.put(np.zeros_like(root))
     for j, k in combinations(range(len(blocks)), 2):
         share = p[:, j] + p[:, k]
         rows = xp.nonzero(share > _NEITHER)[0]
         first, second = (xp.take(blocks[i], rows, axis=0) @ mixing[i] for i in (j, k))
         counts = xp.take(weights * share**2, rows)
         total = total + gram(first - second, xp.take(y[:, j] - y[:, k], rows), counts)
-    return library.get(total)
+    return place.get(total)

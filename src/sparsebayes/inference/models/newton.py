@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ _NEWTON_STEPS = 200
 # Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
 _NEWTON_DECREMENT = 1e-10
 _ROUGH_DECREMENT = 1e-7
+# The shortest part of a step, and the part of what it promises that it must bring.
+_SHORTEST, _ENOUGH = 1e-12, 1e-4
 # A trial is given up where this many times the rise of the evidence in the last step would not be enough.
 _HOPE = 5.0
 
@@ -96,6 +99,10 @@ class _Iterate:
         point = active.at(weights, known)
         return cls(weights, point, point.fit - 0.5 * float(alpha @ weights**2))
 
+    def moved(self, active: ActiveColumns, alpha: Array, step: Array, length: float) -> _Iterate:
+        """A part of a step away."""
+        return _Iterate.at(active, alpha, self.weights + length * step)
+
 
 @dataclass(frozen=True)
 class _Stage:
@@ -135,11 +142,8 @@ def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | No
         yield replace(stage, decrement=decrement)
         # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
         final += decrement <= enough * max(1.0, abs(here.height))
-        there = (
-            _Iterate.at(active, alpha, here.weights + step)
-            if final
-            else _line_search(active, alpha, here, step, decrement)
-        )
+        move = partial(here.moved, active, alpha, step)
+        there = move(1.0) if final else line_search(move, here.height, decrement)
         if there is None:
             break
         here = there
@@ -148,12 +152,55 @@ def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | No
     yield _Stage.at(here, alpha)
 
 
-def _line_search(active: ActiveColumns, alpha: Array, here: _Iterate, step: Array, decrement: float) -> _Iterate | None:
-    """Where the largest of 1, ½, ¼, … of a step that ascends enough (Armijo) leads; None if none does."""
+class Climbed(Protocol):
+    """Somewhere on the way up."""
+
+    @property
+    def height(self) -> float:
+        """What is to be large."""
+        ...
+
+
+C = TypeVar("C", bound=Climbed)
+
+
+def line_search(at: Callable[[float], C], height: float, promise: float) -> C | None:
+    """Where the largest of 1, ½, ¼, … of a step that ascends enough (Armijo) leads; None if none does.
+
+    Parameters
+    ----------
+    at : callable
+        Where a part of the step leads.
+    height, promise : float
+        Height of its beginning, and its product with the gradient.
+    """
     length = 1.0
-    while length > 1e-12:
-        there = _Iterate.at(active, alpha, here.weights + length * step)
-        if there.height >= here.height + 1e-4 * length * decrement:
+    while length > _SHORTEST:
+        there = at(length)
+        if there.height >= height + _ENOUGH * length * promise:
             return there
         length *= 0.5
     return None
+
+
+def conjugate_gradients(
+    curve: Callable[[Array], Array], right: Array, scaled: Callable[[Array], Array], part: float, most: int
+) -> tuple[Array, bool]:
+    """Solve ``curve(step) = right`` by conjugate gradients, until so small a part of the squared residual is left.
+
+    ``scaled`` preconditions; with the step comes whether it was reached in so many directions at most.
+    """
+    found, left = np.zeros_like(right), right
+    towards = scaled(left)
+    direction, size = towards, float(np.vdot(left, towards))
+    enough = part * size
+    for _ in range(most if size > 0.0 else 0):
+        curved = curve(direction)
+        length = size / float(np.vdot(direction, curved))
+        found, left = found + length * direction, left - length * curved
+        towards = scaled(left)
+        before, size = size, float(np.vdot(left, towards))
+        if size <= enough:
+            break
+        direction = towards + (size / before) * direction
+    return found, size <= enough

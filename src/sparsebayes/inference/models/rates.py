@@ -35,19 +35,20 @@ the rates at hand imply in units of the covariance at hand, its second order is
     \mathrm{tr}\,\mathbf E^2\Big] .
 
 Conjugate gradients maximise it without forming the matrix, at the cost of two Gram matrices each, and the largest of
-1, ½, ¼, … of the step that ascends enough is made.
+1, ½, ¼, … of the step that ascends enough is made.  A step is kept as the matrix
+:math:`[\boldsymbol\delta\;\mathbf E]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper
+from sparsebayes.inference.models.newton import conjugate_gradients, line_search
 
 _STEPS = 200
 # A step that promises less than this (nats, relative to what is maximised) is below what that resolves: it is made in
@@ -55,14 +56,11 @@ _STEPS = 200
 # Newton's but rounding, where functions are nearly dependent: it is not made.
 _CLOSE = 1e-10
 _LAST = 2
-# How far conjugate gradients reduce the residual on the way and at the end, and directions at most.
-_ROUGH, _FINE = 0.03, 1e-6
+# What part of the squared residual conjugate gradients leave on the way and at the end, and directions at most.
+_ROUGH, _FINE = 1e-3, 1e-12
 _DIRECTIONS = 100
-# Log of an expected rate beyond which a step is too long; the shortest part of a step; and the part of what it promises
-# that it must bring.
+# Log of an expected rate beyond which a step is too long.
 _LARGEST = 600.0
-_SHORTEST = 1e-10
-_ENOUGH = 1e-4
 
 
 class Nearest(NamedTuple):
@@ -73,32 +71,7 @@ class Nearest(NamedTuple):
     converged: bool
 
 
-class _Step(NamedTuple):
-    """A change of the mean and of the root, in units of the covariance at hand."""
-
-    mean: Array
-    root: Array
-
-    def along(self, other: _Step) -> float:
-        return float(self.mean @ other.mean + np.vdot(self.root, other.root))
-
-    def plus(self, other: _Step, length: float) -> _Step:
-        return _Step(self.mean + length * other.mean, self.root + length * other.root)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Active columns, counts, how often each row counts, log rate at zero output, and prior precisions."""
-
-    columns: Array
-    counts: Array
-    weights: Array
-    offset: float
-    alpha: Array
-
-
-@dataclass(frozen=True)
-class _Gaussian:
+class _Gaussian(NamedTuple):
     """A Gaussian on the way.
 
     Attributes
@@ -110,53 +83,66 @@ class _Gaussian:
     rates : ndarray of shape (N,)
         Expected rates, as often as the rows count.
     height : float
-        What is maximised, up to a constant; minus infinity where a rate is out of range.
+        What is maximised, up to a constant; minus infinity where a rate is out of range, or the root is none.
     """
 
-    rows: _Rows
     mean: Array
     root: Array
     mixed: Array
     rates: Array
     height: float
 
-    @classmethod
-    def at(cls, rows: _Rows, mean: Array, root: Array) -> _Gaussian:
-        """Everything there."""
-        mixed, log_rate = rows.columns @ root, rows.columns @ mean + rows.offset
+
+class _Posterior(NamedTuple):
+    """Active columns, counts, how often each row counts, log rate at zero output, and prior precisions."""
+
+    columns: Array
+    counts: Array
+    weights: Array
+    offset: float
+    alpha: Array
+
+    def at(self, mean: Array, root: Array, change: Array | None = None) -> _Gaussian:
+        """Everything there, the root to be multiplied by a symmetric ``change``."""
+        if change is not None:
+            definite, root = bool(np.linalg.eigvalsh(change)[0] > 0.0), root @ change
+            if not definite:
+                return _Gaussian(mean, root, root, root, -np.inf)
+        mixed, log_rate = self.columns @ root, self.columns @ mean + self.offset
         expected = log_rate + 0.5 * np.einsum("na,na->n", mixed, mixed)
         if np.max(expected, initial=0.0) > _LARGEST:
-            return cls(rows, mean, root, mixed, rows.weights, -np.inf)
-        rates = rows.weights * np.exp(expected)
-        fit = float((rows.weights * rows.counts) @ log_rate) - float(np.sum(rates))
-        prior = float(rows.alpha @ (mean**2 + np.einsum("ab,ab->a", root, root)))
-        return cls(rows, mean, root, mixed, rates, fit - 0.5 * prior + float(np.linalg.slogdet(root)[1]))
+            return _Gaussian(mean, root, mixed, expected, -np.inf)
+        rates = self.weights * np.exp(expected)
+        fit = float((self.weights * self.counts) @ log_rate) - float(np.sum(rates))
+        prior = float(self.alpha @ (mean**2 + np.einsum("ab,ab->a", root, root)))
+        return _Gaussian(mean, root, mixed, rates, fit - 0.5 * prior + float(np.linalg.slogdet(root)[1]))
 
-    def step(self, step: _Step, length: float) -> _Gaussian | None:
-        """The Gaussian a part of a step away; None where its root would be none."""
-        change = np.eye(len(self.mean)) + length * step.root
-        if np.linalg.eigvalsh(change)[0] <= 0.0:
-            return None
-        return _Gaussian.at(self.rows, self.mean + length * (self.root @ step.mean), self.root @ change)
+    def moved(self, here: _Gaussian, step: Array, length: float) -> _Gaussian:
+        """The Gaussian a part of a step away."""
+        change = np.eye(len(step)) + length * step[:, 1:]
+        return self.at(here.mean + length * (here.root @ step[:, 0]), here.root, change)
 
-    def newton(self, reduced: float) -> tuple[_Gaussian, _Step, float]:
+    def newton(self, here: _Gaussian, left: float) -> tuple[_Gaussian, Array, float]:
         """This Gaussian with its root along the axes of the implied precision, Newton's step, and what it promises."""
-        prior = (self.root.T * self.rows.alpha) @ self.root
-        ratios, axes = np.linalg.eigh((self.mixed.T * self.rates) @ self.mixed + prior)
+        prior, rates = (here.root.T * self.alpha) @ here.root, here.rates
+        ratios, axes = np.linalg.eigh((here.mixed.T * rates) @ here.mixed + prior)
         ratios = np.maximum(ratios, len(ratios) * np.finfo(float).eps * ratios[-1])  # below, they are rounding
-        here = _Gaussian(self.rows, self.mean, self.root @ axes, self.mixed @ axes, self.rates, self.height)
-        mixed, rates, prior = here.mixed, self.rates, axes.T @ prior @ axes
-        residual = self.rows.columns.T @ (self.rows.weights * self.rows.counts - rates) - self.rows.alpha * self.mean
-        uphill = _Step(here.root.T @ residual, np.diag(1.0 - ratios))
+        here = here._replace(root=here.root @ axes, mixed=here.mixed @ axes)
+        mixed, prior = here.mixed, axes.T @ prior @ axes
+        residual = self.columns.T @ (self.weights * self.counts - rates) - self.alpha * here.mean
+        uphill = np.column_stack([here.root.T @ residual, np.diag(1.0 - ratios)])
         # What the curvature has beside the coupling of mean and root by the rows is diagonal in these axes.
-        own = _Step(ratios, 1.0 + 0.5 * (ratios[:, None] + ratios))
+        own = np.column_stack([ratios, 1.0 + 0.5 * (ratios[:, None] + ratios)])
 
-        def curve(step: _Step) -> _Step:
-            weighted = rates * (mixed @ step.mean + np.einsum("na,na->n", mixed @ step.root, mixed))
-            return _Step(mixed.T @ weighted + prior @ step.mean, (mixed.T * weighted) @ mixed + (own.root * step.root))
+        def curve(step: Array) -> Array:
+            mean, root = step[:, 0], step[:, 1:]
+            weighted = rates * (mixed @ mean + np.einsum("na,na->n", mixed @ root, mixed))
+            return np.column_stack(
+                [mixed.T @ weighted + prior @ mean, (mixed.T * weighted) @ mixed + own[:, 1:] * root]
+            )
 
-        step = _solve(curve, uphill, own, reduced)
-        return here, step, uphill.along(step)
+        step, _ = conjugate_gradients(curve, uphill, lambda rest: rest / own, left, _DIRECTIONS)
+        return here, step, float(np.vdot(uphill, step))
 
 
 def nearest_to_rates(
@@ -181,12 +167,14 @@ def nearest_to_rates(
     # out of range.
     rates = np.maximum(weights * np.exp(columns @ mode + offset), 1.0)
     root = inverse_upper(cholesky((columns.T * rates) @ columns + np.diag(alpha)))
-    here, last = _Gaussian.at(_Rows(columns, counts, weights, offset, alpha), mode, root), 0
+    posterior, last = _Posterior(columns, counts, weights, offset, alpha), 0
+    here = posterior.at(mode, root)
     for _ in range(_STEPS):
-        here, step, promise = here.newton(_FINE if last else _ROUGH)
+        here, step, promise = posterior.newton(here, _FINE if last else _ROUGH)
         resolved = _CLOSE * max(1.0, abs(here.height))
         last += promise <= resolved
-        there = here.step(step, 1.0) if last else _line_search(here, step, promise)
+        move = partial(posterior.moved, here, step)
+        there = move(1.0) if last else line_search(move, here.height, promise)
         if there is None or there.height < here.height - resolved:
             last = 0
             break
@@ -194,35 +182,3 @@ def nearest_to_rates(
         if last == _LAST:
             break
     return Nearest(here.mean, here.root @ here.root.T, last == _LAST)
-
-
-def _line_search(here: _Gaussian, step: _Step, promise: float) -> _Gaussian | None:
-    """Where the largest of 1, ½, ¼, … of a step that ascends enough (Armijo) leads; None if none does."""
-    length = 1.0
-    while length > _SHORTEST:
-        there = here.step(step, length)
-        if there is not None and there.height >= here.height + _ENOUGH * length * promise:
-            return there
-        length *= 0.5
-    return None
-
-
-def _solve(curve: Callable[[_Step], _Step], uphill: _Step, own: _Step, reduced: float) -> _Step:
-    """Solve ``curve(step) = uphill`` by conjugate gradients, ``own`` being the diagonal to precondition with."""
-
-    def scaled(left: _Step) -> _Step:
-        return _Step(left.mean / own.mean, left.root / own.root)
-
-    found, left = _Step(np.zeros_like(uphill.mean), np.zeros_like(uphill.root)), uphill
-    direction = scaled(left)
-    size = first = left.along(direction)
-    for _ in range(_DIRECTIONS):
-        if size <= reduced**2 * first or size == 0.0:
-            break
-        bent = curve(direction)
-        length = size / direction.along(bent)
-        found, left = found.plus(direction, length), left.plus(bent, -length)
-        better = scaled(left)
-        before, size = size, left.along(better)
-        direction = better.plus(direction, size / before)
-    return found

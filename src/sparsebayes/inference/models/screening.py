@@ -18,11 +18,14 @@ not be evaluated: neither can they gain, nor is one of them the best of those th
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsebayes.basis.arrays import Place
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.typing import Index
@@ -75,6 +78,16 @@ class Measured:
     q: Array
     D: Array
 
+    @classmethod
+    def of(cls, place: Place, moments: Iterable[tuple[Any, Any]]) -> Measured:
+        """From the moments of :class:`Directions`, output after output: four numbers of each come to the host."""
+        parts = []
+        for found, norm in moments:
+            inner = found[:, 2:]
+            parts.append([norm, norm - place.along(inner, inner), found[:, 0], found[:, 1]])
+        norm, s, q, D = place.fetch([place.join(list(values), 0) for values in zip(*parts, strict=True)])
+        return cls(norm, np.maximum(s, 0.0), q, D)
+
     @property
     def q2(self) -> Array:
         """The effective squared quality, with which the slope of the evidence is exact."""
@@ -83,32 +96,35 @@ class Measured:
 
 @dataclass(frozen=True)
 class Directions:
-    r"""What functions are multiplied with, by output.
+    r"""What functions are multiplied with, by output, where the rows live.
 
     Attributes
     ----------
-    gradient, along : ndarray of shape (N, K)
+    place : Place
+        Where that is.
+    gradient, along : arrays of shape (N, K)
         The vectors g and v.
-    curvature : ndarray of shape (N, K)
+    curvature : array of shape (N, K)
         Diagonals of the curvature of the rows.
-    half : ndarray of shape (K, N, a)
+    half : array of shape (K, N, a)
         Such that :math:`s = \phi^\top\mathrm{diag}(B)\phi - \|\mathrm{half}^\top\phi\|^2`.
     """
 
-    gradient: Array
-    along: Array
-    curvature: Array
-    half: Array
+    place: Place
+    gradient: Any
+    along: Any
+    curvature: Any
+    half: Any
+
+    def moments(self, design: Design) -> Iterator[tuple[Any, Any]]:
+        """Products of all functions with g, v and half, and their squared norms, output after output."""
+        for k in range(self.gradient.shape[1]):
+            beside = [self.gradient[:, k : k + 1], self.along[:, k : k + 1], self.half[k, ...]]
+            yield design.moments_there(self.place.join(beside, 1), self.curvature[:, k])
 
     def measure(self, design: Design) -> Measured:
-        """The statistics of the functions of a design, each output after the other."""
-        parts: list[tuple[Array, ...]] = []
-        for k in range(self.gradient.shape[1]):
-            rows = np.column_stack([self.gradient[:, k], self.along[:, k], self.half[k]])
-            found, norm = design.moments(rows, self.curvature[:, k])
-            explained = np.einsum("ma,ma->m", found[:, 2:], found[:, 2:])
-            parts.append((norm, np.maximum(norm - explained, 0.0), found[:, 0], found[:, 1]))
-        return Measured(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+        """The statistics of the functions of a design."""
+        return Measured.of(self.place, self.moments(design))
 
     def screen(self, design: Design, stand_in: CompressedDesign, candidates: NDArray[np.bool_]) -> Measured:
         """Statistics of all functions from a stand-in, and from the design itself for candidates that may matter."""

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsebayes.basis import Functions
-from sparsebayes.design import Design, LazyDesign
+from sparsebayes.basis.arrays import HOST
+from sparsebayes.design import DenseDesign, Design, LazyDesign
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.linalg import try_cholesky
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem, Point, SummedPoint
@@ -116,57 +117,57 @@ class Counted(Design):
 class PartitionedColumns(ActiveColumns):
     """The active columns of a partitioned problem: every question is one pass over the rows."""
 
-    def __init__(self, problem: PartitionedProblem, indices: list[int]) -> None:
+    problem: PartitionedProblem
+
+    def __init__(self, problem: Any, indices: list[int]) -> None:
         self.problem, self.indices = problem, list(indices)
         columns, outputs = problem.split(indices)
         self._model = Model(problem.functions, problem.make, problem.numbers[columns], outputs, problem.n_outputs)
 
     def add(self, functions: list[int]) -> PartitionedColumns:
         """With these functions more."""
-        return PartitionedColumns(self.problem, [*self.indices, *functions])  # pyright: ignore[reportArgumentType]
+        return PartitionedColumns(self.problem, [*self.indices, *functions])
 
     def on(self, problem: LaplaceProblem, indices: list[int]) -> PartitionedColumns:
         """The same functions under their numbers in a larger problem."""
-        return PartitionedColumns(problem, indices)  # pyright: ignore[reportArgumentType]
+        return PartitionedColumns(problem, indices)
 
-    def keep(self, positions: list[int]) -> PartitionedColumns:
+    def keep(self, positions: Index) -> PartitionedColumns:
         """With some of the functions only."""
-        return PartitionedColumns(self.problem, [self.indices[k] for k in positions])  # pyright: ignore[reportArgumentType]
+        return PartitionedColumns(self.problem, [self.indices[k] for k in positions])
 
     def _sum(self, work: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
-        return self.problem.passes.sum(work, self._model, *arguments)  # pyright: ignore[reportAttributeAccessIssue]
+        return self.problem.passes.sum(work, self._model, *arguments)
 
     def at(self, weights: Array, known: Point | None = None) -> Point:
-        """The likelihood at these weights: one pass, a Newton step's worth of sums."""
+        """The likelihood at these weights: a Newton step's worth of sums."""
         if known is not None and known.columns is self:
             return known
         fit, slope, gram = self._sum(_point, weights)
         return SummedPoint(self, weights, float(fit), slope, gram)
 
     def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
-        """The covariance, from which workers find the change of their rows, and the bend: one pass."""
+        """The covariance, from which workers find the change of their rows, and the bend."""
         return covariance, self._sum(_bend, point.outputs, covariance)[0]
 
     def expected_gram(self, weights: Array, root: Array) -> Array:
-        """Expected Gram matrix of classes: one pass."""
-        return self._sum(_expected, weights, root)[0]
+        """Expected Gram matrix of classes."""
+        return self._sum(_asked, "expected_gram", weights, root)[0]
 
     def left_out_gains(self, weights: Array, covariance: Array, shares: Sequence[float]) -> Array:
-        """Log likelihoods of rows that are left out: one pass."""
-        return self._sum(_left_out, weights, covariance, shares)[0]
+        """Log likelihoods of rows that are left out."""
+        return self._sum(_asked, "left_out_gains", weights, covariance, shares)[0]
 
     def measure(
         self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
     ) -> Measured:
-        """Statistics of all functions of ``problem``: one pass."""
+        """Statistics of all functions of ``problem``."""
         numbers = problem.numbers  # pyright: ignore[reportAttributeAccessIssue]
-        products, norms = self._sum(_measure, numbers, point.outputs, change, root, bend)
-        explained = np.einsum("kma,kma->km", products[:, :, 2:], products[:, :, 2:])
-        s = np.maximum(norms - explained, 0.0)
-        return Measured(norms.ravel(), s.ravel(), products[:, :, 0].ravel(), products[:, :, 1].ravel())
+        found = self._sum(_moments, numbers, point.outputs, change, root, bend)
+        return Measured.of(HOST, zip(*found, strict=True))
 
     def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
-        """Statistics of all functions of the problem: one pass."""
+        """Statistics of all functions of the problem."""
         return self.measure(self.problem, self.problem.design, point, change, root, bend)
 
 
@@ -218,34 +219,19 @@ def _bend(partition: Partition, model: Model, weights: Array, covariance: Array)
     return (active.bend(active.at(weights), covariance)[1],)
 
 
-def _expected(partition: Partition, model: Model, weights: Array, root: Array) -> tuple[Any, ...]:
-    return (model.on(partition).expected_gram(weights, root),)
+def _asked(partition: Partition, model: Model, question: str, *arguments: Any) -> tuple[Any, ...]:
+    return (getattr(model.on(partition), question)(*arguments),)
 
 
-def _left_out(partition: Partition, model: Model, *asked: Any) -> tuple[Any, ...]:
-    return (model.on(partition).left_out_gains(*asked),)
-
-
-def _measure(
-    partition: Partition,
-    model: Model,
-    numbers: Index,
-    weights: Array,
-    covariance: Array,
-    root: Array,
-    bend: Array,
+def _moments(
+    partition: Partition, model: Model, numbers: Index, weights: Array, covariance: Array, root: Array, bend: Array
 ) -> tuple[Any, ...]:
     """Products of all functions with the directions in which they are measured, and their norms, by output."""
     active = model.on(partition)
     point = active.at(weights)
-    change, _ = active.bend(point, covariance)
-    along = active.directions(point, change, root, bend)
-    values = active.problem.design.columns(numbers)
-    products, norms = [], []
-    for k in range(model.n_outputs):
-        products.append(values.T @ np.column_stack([along.gradient[:, k], along.along[:, k], along.half[k]]))
-        norms.append(along.curvature[:, k] @ np.square(values))
-    return np.stack(products), np.stack(norms)
+    along = active.directions(point, active.bend(point, covariance)[0], root, bend)
+    found = along.moments(DenseDesign(active.problem.design.columns(numbers)))
+    return tuple(np.stack(parts) for parts in zip(*found, strict=True))
 
 
 def _blocks(

@@ -13,7 +13,6 @@ import numpy as np
 
 from sparsebayes.design import Design
 from sparsebayes.inference.models.active import ActiveSet
-from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.linalg import cosines
@@ -56,10 +55,9 @@ def working_problem(
     if rows * functions <= LARGE or functions <= 2 * _FIRST:
         return problem
     found = empty_model(problem).statistics()
-    agreement = _by_column(
-        np.where(found.movable, found.q2 / np.where(found.s > 0.0, found.s, np.inf), -1.0), functions
-    )
-    first = np.argsort(-agreement, kind="stable")[:_FIRST]
+    agreement = np.where(found.movable, found.q2 / np.where(found.s > 0.0, found.s, np.inf), -1.0)
+    by_column = np.max(agreement.reshape(-1, functions), axis=0)  # the best of the outputs that share it
+    first = np.argsort(-by_column, kind="stable")[:_FIRST]
     if rows * functions <= _WHOLE and _alike(problem.design, first):
         return problem
     return problem.restrict(with_bias(first, problem.bias))
@@ -107,8 +105,3 @@ def _alike(design: Design, members: Index) -> bool:
     overlap = cosines(design.among(members))
     np.fill_diagonal(overlap, 0.0)
     return bool(np.median(np.max(overlap, axis=0)) > _ALIKE)
-
-
-def _by_column(values: Array, columns: int) -> Array:
-    """The best of the outputs that share a column."""
-    return np.max(values.reshape(-1, columns), axis=0)

@@ -131,8 +131,9 @@ class FixedPoint(Solver[SweepState]):
         every = np.flatnonzero(problem.eligible & (problem.sqnorms > 0.0))
         unit = problem.n_effective * problem.mean_square
         alpha = len(every) * problem.sqnorms[every] / unit
-        make = DualActive if active.exact else DualLaplace
-        return make(problem, every.tolist(), alpha, active.beta).narrowed()
+        if not active.exact:
+            return DualLaplace(problem, every.tolist(), alpha).narrowed()
+        return DualActive(problem, every.tolist(), alpha, active.beta).narrowed()
 
     def step(self, state: SweepState, tol: float) -> Info | None:
         """One sweep, or one single move once sweeps bring no more; None when no move gains more than ``tol``."""

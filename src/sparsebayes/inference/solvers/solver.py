@@ -9,12 +9,13 @@ everything else that a fit may want of its rows has a name here (``Need``).  A s
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from numbers import Integral, Real
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -52,9 +53,6 @@ class Need(Enum):
     RESTARTS = "begins again from random models"
     CHECKPOINT = "keeps the state of the search with a fingerprint of the rows"
     DEVICE = "moves the rows to a device"
-
-
-__all__ = ["Kind", "Need"]
 
 
 @dataclass(frozen=True)
@@ -172,6 +170,19 @@ class Solver(BaseEstimator, ABC, Generic[S]):
         return (
             {} if kind is Kind.GAUSSIAN else {Need.ROWS: "needs all rows at every step where targets are not Gaussian"}
         )
+
+    def silent(self) -> Self:
+        """The same without its callback."""
+        twin = copy.copy(self)
+        twin.callback = None
+        return twin
+
+    def numbered_on(self, after: int) -> Self:
+        """The same, its callback shown starts under the numbers that they have in the history of ``after`` others."""
+        twin, callback = copy.copy(self), self.callback
+        if callback is not None:
+            twin.callback = lambda record, active: callback(replace(record, start=after + record.start), active)
+        return twin
 
     @property
     def makes_functions(self) -> bool:
