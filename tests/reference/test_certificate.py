@@ -8,7 +8,7 @@ from sparsebayes import RVR, datasets
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective import NoiseProfile
+from sparsebayes.inference.objective import Hyperpriors, NoiseProfile
 from sparsebayes.inference.status import certify
 
 TOL = 1e-3
@@ -150,3 +150,21 @@ def test_a_prior_on_the_noise_is_part_of_its_profile():
         assert profile.evidence(x) - profile.evidence(0.0) == pytest.approx(objective(x) - objective(0.0), rel=1e-9)
         slope = (objective(x + 1e-5) - objective(x - 1e-5)) / 2e-5
         assert profile.slope(x) == pytest.approx(slope, rel=1e-5)
+
+
+def test_the_objective_holds_the_log_priors_of_precisions_and_noise():
+    Phi, t, kept, alpha, beta, active = unsettled(0)
+    priors = Hyperpriors(a=0.4, b=0.02, c=0.3, d=0.05)
+
+    def log_gamma(x, shape, rate):
+        """Log density of log x, relative to its largest value."""
+        return shape * np.log(x) - rate * x - shape * (np.log(shape / rate) - 1.0)
+
+    expected = evidence(Phi, t, kept, alpha, beta)
+    rates = priors.b * np.sum(t**2) / np.sum(Phi[:, kept] ** 2, axis=0)
+    expected += np.sum(log_gamma(alpha, priors.a, rates))
+    fixed = certify(active, learn_noise=False, tol=TOL, start=0, hyperpriors=priors)
+    assert fixed.objective == pytest.approx(expected, rel=1e-10)
+    expected += log_gamma(beta, priors.c, priors.d * np.mean(t**2))
+    learned = certify(active, learn_noise=True, tol=TOL, start=0, hyperpriors=priors)
+    assert learned.objective == pytest.approx(expected, rel=1e-10)
