@@ -509,3 +509,13 @@ def test_a_source_that_fills_one_array_again_and_again_is_sampled_right():
             yield held, np.zeros(150)
 
     assert_array_equal(sample_rows(IterableChunks(refilled), 1000), X)
+
+
+def test_chunks_are_predicted_one_at_a_time():
+    X, y, _ = rows()
+    source = ArrayChunks(X, y, rows=300)
+    model = SparseBayesRegressor().fit(source)
+    with pytest.raises(TypeError, match=r"predict\(chunk\.X\)"):
+        model.predict(source)
+    each = np.concatenate([model.predict(chunk.X) for chunk in source])
+    assert_allclose(each, model.predict(X), rtol=1e-12)

@@ -1,6 +1,7 @@
 """The layer that learns widths: its process, its judge, its limits, and inputs that say little."""
 
 import json
+import signal
 import warnings
 
 import numpy as np
@@ -15,14 +16,14 @@ from sparsebayes.benchmarks.ledger.cases import Case, NotAtHandError, Problem
 from sparsebayes.benchmarks.ledger.tables import table_problems
 from sparsebayes.cli.main import app
 from sparsebayes.design import DenseDesign
-from sparsebayes.estimators.left_out import left_out_density
+from sparsebayes.estimators.left_out import LeftOut, density_of_classes
 from sparsebayes.inference import ParameterStatus, Status
 from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.fit.settings import Warm
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.search.climb import climb
-from sparsebayes.kernel_learning import Relearned
+from sparsebayes.kernel_learning import Race, Relearned
 from sparsebayes.kernel_learning.gradients import LogNormal, OnRows
 from sparsebayes.kernel_learning.judge import Advantage
 from sparsebayes.kernel_learning.learner import Learner
@@ -200,30 +201,67 @@ def test_a_weight_is_as_many_copies_of_the_row(gamma):
     np.testing.assert_allclose(weighed.predict(X), copied.predict(X), atol=0.01)
 
 
-def test_a_class_of_widths_is_no_worse_than_the_width_given():
-    X, y = ridge(80)
-    plain, model = RVC().fit(X, y > 0.5), RVC(gamma="ard").fit(X, y > 0.5)
-    assert model.log_marginal_likelihood_ >= plain.log_marginal_likelihood_ - 1e-6
+def left_out_of(model, X, labels, weights):
+    return LeftOut(model, X, labels, weights, density_of_classes)
 
 
-def test_classes_of_rows_left_out_have_the_last_word_on_widths(monkeypatch):
+def test_a_kernel_of_classes_is_no_worse_by_rows_left_out_and_fitted_as_if_given():
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 4))
-    y = X[:, 0] + rng.standard_normal(60) > 0
-    kernels = {"kernel": RVC(gamma="ard").fit(X, y).kernel_}, {"gamma": 1.0 / (4.0 * X.var())}
-    ours, given = (left_out_density(RVC(**kernel), X, y.astype(np.intp), np.ones(60)) for kernel in kernels)
-    assert ours >= given - 1e-9
-    # Where the judge is for the widths given, the fit is theirs and says so.
-    monkeypatch.setattr(
-        "sparsebayes.estimators.classifiers.left_out_density",
-        lambda model, *rows: float(np.ndim(model.kernel.width) == 0),
+    X = rng.standard_normal((80, 4))
+    y = (X[:, 0] + 0.5 * rng.standard_normal(80) > 0).astype(np.intp)
+    model = RVC(gamma="ard").fit(X, y)
+    judge = left_out_of(RVC(), X, y, np.ones(80))
+    ours, given = (
+        np.concatenate([judge.of_fold(kernel, fold) for fold in range(5)])
+        for kernel in (model.kernel_, RBF(2.0 * X.std()))
     )
-    plain, model = RVC().fit(X, y), RVC(gamma="ard").fit(X, y)
-    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
-    assert set(model.kernel_status_.values()) == {ParameterStatus.JUDGED}
-    assert model.kernel_gain_ == {"evidence": 0.0}
-    np.testing.assert_allclose(model.kernel_.width, np.full(4, 2.0 * X.std()))
-    assert model.history_[-1].start > 0
+    gain = model.kernel_gain_
+    assert gain["density"] == pytest.approx(np.mean(ours - given), abs=1e-9)
+    assert gain["density"] >= 0.0
+    again = RVC(kernel=model.kernel_).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.log_marginal_likelihood_ == model.log_marginal_likelihood_
+
+
+def test_kernels_of_classes_are_not_kept_in_a_checkpoint(tmp_path):
+    X, y = ridge(60)
+    with pytest.raises(ValueError, match="checkpoint"):
+        RVC(gamma="ard", checkpoint=tmp_path / "kept").fit(X, y > 0.5)
+
+
+def test_an_interrupt_between_kernels_of_classes_leaves_the_one_given(monkeypatch):
+    X, y = ridge(60)
+    fits = []
+
+    def enough(model, X, labels):
+        fits.append(model)
+        signal.raise_signal(signal.SIGINT)
+        return np.zeros(len(X))
+
+    monkeypatch.setattr("sparsebayes.estimators.classifiers.density_of_classes", enough)
+    model, before = RVC(gamma="ard"), signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y > 0.5)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(fits) == 1
+    assert model.status_ is Status.INTERRUPTED
+    np.testing.assert_array_equal(model.predict_proba(X), RVC().fit(X, y > 0.5).predict_proba(X))
+
+
+def test_counts_of_rows_left_out_choose_the_kernel():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, (150, 3))
+    rate = np.exp(1.0 + np.sin(2.0 * X[:, 0]))
+    y, new = rng.poisson(rate), rng.uniform(-3.0, 3.0, (500, 3))
+    plain, model = (RVR(gamma=gamma, likelihood="poisson").fit(X, y) for gamma in ("scale", "ard"))
+    truth = np.exp(1.0 + np.sin(2.0 * new[:, 0]))
+    ours, given = (np.mean((one.predict(new) - truth) ** 2) for one in (model, plain))
+    assert ours < 0.5 * given
+    assert model.kernel_gain_["density"] > 2.0 * model.kernel_gain_["density_error"]
+    states = list(model.kernel_status_.values())
+    assert states == [ParameterStatus.LEARNED, ParameterStatus.OFF, ParameterStatus.OFF]
 
 
 def test_how_probable_classes_of_rows_left_out_are():
@@ -231,11 +269,49 @@ def test_how_probable_classes_of_rows_left_out_are():
     X = rng.standard_normal((50, 2))
     labels = (X[:, 0] > 0).astype(np.intp)
     order, weights = rng.permutation(50), rng.integers(1, 4, 50).astype(float)
-    density = left_out_density(RVC(), X, labels, weights)
+
+    def mean(X, labels, weights):
+        judge = left_out_of(RVC(), X, labels, weights)
+        says = np.concatenate([judge.of_fold(RBF(1.0), fold) for fold in range(5)])
+        return np.average(says, weights=np.concatenate([judge.weights_of(fold) for fold in range(5)]))
+
+    density = mean(X, labels, weights)
     assert np.log(0.5) < density < 0.0
-    assert left_out_density(RVC(), X[order], labels[order], weights[order]) == pytest.approx(density, abs=1e-6)
+    assert mean(X[order], labels[order], weights[order]) == pytest.approx(density, abs=1e-6)
     labels[0] = 2  # a class of one row is never expected where that row is left out
-    assert left_out_density(RVC(), X, labels, np.ones(50)) < -10.0
+    assert mean(X, labels, np.ones(50)) < -10.0
+
+
+def raced(says):
+    """Kernels that say these things of each fold, and which were asked."""
+    asked = []
+
+    def density(kernel, fold):
+        asked.append((kernel, fold))
+        return np.asarray(says[kernel], dtype=float)[fold]
+
+    return Race(density, [np.ones(len(part)) for part in says[0]]), asked
+
+
+def test_a_race_finds_the_best_without_asking_all():
+    rng = np.random.default_rng(0)
+    says = [-((k - 6) ** 2) / 20 + 0.01 * rng.standard_normal((5, 10)) for k in range(9)]
+    race, asked = raced(says)
+    assert race.reached(range(9)) == [4, 5, 6, 7, 8, 3, 2]
+    assert race.fastest([4, 5, 6, 7, 8, 3, 2]) == 6
+    assert len(asked) == 7 + 4 + 2 + 2 + 2
+    assert len(set(asked)) == len(asked)
+
+
+@pytest.mark.parametrize(("ahead", "spread", "taken"), [(0.5, 0.1, 1), (0.1, 3.0, 0), (-0.5, 0.1, 0)])
+def test_a_kernel_is_overtaken_by_one_that_leads_clearly(ahead, spread, taken):
+    champion = np.zeros((5, 10))
+    other = ahead + spread * np.tile([1.0, -1.0], (5, 5))
+    race, asked = raced([champion, other])
+    assert race.overtaken(0, [1]) == taken
+    assert ((1, 4) in asked) == (ahead > 0.0)
+    lead = race.lead(1, 0)
+    assert (lead.nats, lead.chance) == (pytest.approx(50 * ahead), pytest.approx(spread * 50**0.5))
 
 
 def test_several_widths_at_once(tmp_path):
@@ -476,7 +552,8 @@ def test_the_gain_over_one_width_is_told_and_saved(tmp_path):
     assert load(tmp_path / "model.json").kernel_gain_ == gain
     assert not hasattr(RVR().fit(X, y), "kernel_gain_")
     classes = RVC(gamma="evidence").fit(X, y > 0.5)
-    assert set(classes.kernel_gain_) == {"evidence"}
+    assert set(classes.kernel_gain_) == {"density", "density_error"}
+    assert "evidence" not in classes.summary().facts["gain over one width"]
 
 
 def test_no_gain_is_told_as_such():
@@ -503,7 +580,8 @@ def test_a_column_that_says_nothing_new_is_named(estimator, columns, expected):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = estimator(gamma="ard").fit(wide, target)
-    assert expected in model.kernel_status_.values()
+    if estimator is RVR or expected is ParameterStatus.CONSTANT:
+        assert expected in model.kernel_status_.values()
     assert len(model.kernel_status_) == wide.shape[1]
     assert model.score(wide, target) > 0.8
 

@@ -18,6 +18,7 @@ from sparsebayes.benchmarks.ledger.cases import Case
 from sparsebayes.benchmarks.ledger.measure import log_loss, negative_log_density, timed
 from sparsebayes.benchmarks.ledger.problems import choose_problems, drawn
 from sparsebayes.benchmarks.ledger.rivals import RIVALS as LEDGER_RIVALS
+from sparsebayes.benchmarks.small import small_problems
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.problem import GaussianProblem
@@ -89,13 +90,18 @@ def measure_widths(
     beside: Sequence[str] = BESIDE,
 ) -> Iterator[Figures]:
     """All ways on all draws, each as soon as it is measured; data that are not at hand are told of and left out."""
-    problems = choose_problems(["regression", "classification"], list(only) or PROBLEMS)
+    named = list(only) or PROBLEMS
+    small = [problem for problem in small_problems() if problem.name in named]
+    others = [name for name in named if name not in {problem.name for problem in small}]
+    problems = small + (choose_problems(["regression", "classification"], others) if others else [])
     for problem, seed, case in drawn(problems, list(seeds), tell):
         for way in ("scale", *ways):
             yield (_classes if case.classes else _learned)(problem.name, seed, case, way)
         for name in beside:
             if not case.classes:
                 yield _BESIDE[name](problem.name, seed, case)
+            elif name == "grid":
+                yield _searched_grid(problem.name, seed, case)
 
 
 def medians(figures: Sequence[Figures]) -> list[Figures]:
@@ -149,14 +155,29 @@ def _learned(name: str, seed: int, case: Case, way: str, gamma: float | None = N
     return Figures(name, seed, way, evidence, density, case.error(mean), loss, kept, share, seconds, _states(model))
 
 
-def _classes(name: str, seed: int, case: Case, way: str) -> Figures:
+def _classes(name: str, seed: int, case: Case, way: str, gamma: float | None = None) -> Figures:
     from sparsebayes import RVC
 
-    model, seconds = timed(lambda: RVC(gamma=way).fit(case.X, case.y))
+    model, seconds = timed(lambda: RVC(gamma=way if gamma is None else gamma).fit(case.X, case.y))
     loss = log_loss(model.predict_proba(case.X_test), model.classes_, case.y_test)
     error, kept = case.error(model.predict(case.X_test)), len(model.relevance_)
     evidence, share = float(np.sum(model.log_marginal_likelihood_)), kept / len(case.y)
     return Figures(name, seed, way, evidence, None, error, loss, kept, share, seconds, _states(model))
+
+
+def _searched_grid(name: str, seed: int, case: Case) -> Figures:
+    """One of nine widths of classes by a search with cross-validation, as one would make it by hand."""
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+    from sparsebayes import RVC
+
+    first = 1.0 / (case.X.shape[1] * float(np.var(case.X)))
+    widths = {"gamma": [first / factor**2 for factor in GRID]}
+    parts = StratifiedKFold(5, shuffle=True, random_state=0)
+    search = GridSearchCV(RVC(), widths, scoring="neg_log_loss", cv=parts, refit=False)
+    found, seconds = timed(lambda: search.fit(case.X, case.y))
+    best = _classes(name, seed, case, "best of the grid", found.best_params_["gamma"])
+    return replace(best, density=float(found.best_score_), seconds=seconds + best.seconds)
 
 
 def _states(model: Any) -> str:

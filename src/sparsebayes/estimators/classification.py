@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from sparsebayes.basis import Basis
 from sparsebayes.basis.arrays import Place, is_elsewhere
 from sparsebayes.estimators.dictionary import Dictionary, Kept
-from sparsebayes.estimators.learning import Learned, solve_laplace
+from sparsebayes.estimators.learning import solve_laplace
 from sparsebayes.estimators.regression import pose
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import ParameterStatus, Result, Sequential, Status
@@ -39,8 +38,7 @@ EVIDENCES = ("auto", "indicators", "laplace")
 class ClassificationFit:
     """What was learned: one posterior for coupled classes, or one for each class against the rest.
 
-    ``alpha`` has a row for each output, over the kept functions, the intercept last.  Where parameters of the kernel
-    were learned, ``given`` is the kernel with those that were given.
+    ``alpha`` has a row for each output, over the kept functions, the intercept last.
     """
 
     kept: Kept
@@ -54,7 +52,6 @@ class ClassificationFit:
     kernel: Basis | None = None
     parameters: dict[str, ParameterStatus] | None = None
     gain: dict[str, float] | None = None
-    given: Basis | None = None
 
 
 def regressable(task: Task) -> bool:
@@ -115,30 +112,24 @@ def fit_classification(
         outputs = likelihoods[0].shape[1]
         return task.rule(eligible, outputs - 1) if shared else task.rule(np.tile(eligible, outputs))
 
-    def make(current: Dictionary) -> list[LaplaceProblem]:
-        bias = current.constant() if task.solver.initialisation == "bias" else current.bias
-        eligible = current.eligible
-        cost = rule(eligible).cost
-        known = {"stand_in": current.stand_in, "inclusion_cost": cost, "places": current.places}
-        return [LaplaceProblem(current.design, one, eligible, bias, **known) for one in likelihoods]
-
+    eligible = dictionary.eligible
+    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
+    known = {"stand_in": dictionary.stand_in, "inclusion_cost": rule(eligible).cost, "places": dictionary.places}
+    problems = [LaplaceProblem(dictionary.design, one, eligible, bias, **known) for one in likelihoods]
     classes = np.eye(n_classes)[labels]
 
     def regression(of: Array) -> GaussianProblem:
-        return pose(task, dictionary, dictionary.eligible, contrasts(of, task.weights))
+        return pose(task, dictionary, eligible, contrasts(of, task.weights))
 
     if shared:
-        learned = _solve_shared(task, dictionary, make, regression(classes), evidence)
+        results = _solve_shared(task, dictionary, problems, regression(classes), evidence)
     elif by == "indicators":
         members = classes[:, 1:] if n_classes == 2 else classes
         posed = [regression(np.column_stack([1.0 - member, member])) for member in members.T]
-        learned = _solve_indicators(task, dictionary, make, posed)
+        results = _solve_indicators(task, dictionary, problems, posed)
     else:
-        learned = solve_laplace(task, dictionary, make)
-    found = learned.dictionary
-    fit = collect(task, found, learned.results, rule(found.eligible))
-    kernel = {"kernel": learned.kernel, "given": learned.given}
-    return replace(fit, **kernel, parameters=learned.parameters, gain=learned.gain)
+        results = solve_laplace(task, problems)
+    return collect(task, dictionary, results, rule(eligible))
 
 
 def _check_checkpoint(task: Task, shared: bool, by: str) -> None:
@@ -156,34 +147,36 @@ def _check_checkpoint(task: Task, shared: bool, by: str) -> None:
 def _solve_shared(
     task: Task,
     dictionary: Dictionary,
-    make: Callable[[Dictionary], list[LaplaceProblem]],
+    problems: list[LaplaceProblem],
     regression: GaussianProblem,
     evidence: str,
-) -> Learned:
+) -> list[Result]:
     """One set of functions for all classes, unless there is none and each class has functions of its own.
 
-    Functions as wide as the data hide one another, and only the exact moves of that search tell them apart.
+    Functions as wide as the data hide one another, and only the exact moves of that search tell them apart; they take
+    minutes where there are many, and are not made where a regression was asked for by name.
     """
     by = "laplace" if evidence == "laplace" else "indicators"
-    result = run_classes(make(dictionary)[0], regression, task.solver, task.settings(), by)
-    if result.status.converged and len(result.active.indices) <= result.active.problem.n_outputs:
-        own = solve_laplace(task, dictionary, make)
-        if own.results[0].certificate.objective > result.certificate.objective:
+    result = run_classes(problems[0], regression, task.solver, task.settings(), by)
+    none = len(result.active.indices) <= result.active.problem.n_outputs
+    if evidence != "indicators" and result.status.converged and none:
+        own = solve_laplace(task, problems)
+        if own[0].certificate.objective > result.certificate.objective:
             return own
     warn_unconverged([result.status], noise=False)
-    return Learned(dictionary, [_beside(result, dictionary)])
+    return [_beside(result, dictionary)]
 
 
 def _solve_indicators(
     task: Task,
     dictionary: Dictionary,
-    make: Callable[[Dictionary], list[LaplaceProblem]],
+    problems: list[LaplaceProblem],
     regressions: list[GaussianProblem],
-) -> Learned:
+) -> list[Result]:
     """Classes against the rest, their functions chosen by regressions on who is a member of each."""
-    results = [solve_member(task, *posed) for posed in zip(make(dictionary), regressions, strict=True)]
+    results = [solve_member(task, *posed) for posed in zip(problems, regressions, strict=True)]
     warn_unconverged([result.status for result in results], noise=False)
-    return Learned(dictionary, [_beside(result, dictionary) for result in results])
+    return [_beside(result, dictionary) for result in results]
 
 
 def solve_member(task: Task, problem: LaplaceProblem, regression: GaussianProblem) -> Result:

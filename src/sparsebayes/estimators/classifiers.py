@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -35,11 +35,12 @@ from sparsebayes.estimators.classification import (
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import DictionaryInputs, Inputs, KernelInputs
-from sparsebayes.estimators.left_out import left_out_density
+from sparsebayes.estimators.learning import fit_by_race
+from sparsebayes.estimators.left_out import LeftOut, density_of_classes
 from sparsebayes.estimators.task import FittedTo, Task
-from sparsebayes.inference import ParameterStatus, Solver, Status
+from sparsebayes.inference import Solver, Status
 from sparsebayes.inference.fit.indicators import ROWS_EACH
-from sparsebayes.inference.fit.interrupt import asked_to_stop, interrupts_afterwards
+from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.posterior import Term, summarise
 from sparsebayes.threads import one_thread
 
@@ -90,9 +91,10 @@ class _Classifier(ClassifierMixin, Inputs):
             check_classification_targets(self.classes_)
         with one_thread(), self._watch() as progress:
             task, dictionary, labels, rows = self._prepare(X, labels, sample_weight, by_class, progress)
-            fit = self._fit_at(task, dictionary, labels)
-            if fit.kernel is not None and fit.results[0].status is not Status.INTERRUPTED:
-                fit = self._judged(fit, task, dictionary, labels, rows)
+            if task.gamma is None:
+                fit = self._fit_at(task, dictionary, labels)
+            else:
+                fit = self._fit_raced(task, dictionary, labels, rows)
         self._store(fit)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         self._store_kernel(fit.kernel, fit.parameters, fit.gain)
@@ -112,37 +114,23 @@ class _Classifier(ClassifierMixin, Inputs):
             evidence=self.evidence,
         )
 
-    def _judged(
-        self, learned: ClassificationFit, task: Task, dictionary: Dictionary, labels: Index, rows: Index
-    ) -> ClassificationFit:
-        """The fit with the learned kernel as if it had been given, or with the given one where that predicts better.
+    def _fit_raced(self, task: Task, dictionary: Dictionary, labels: Index, rows: Index) -> ClassificationFit:
+        """Fit with the kernel under which the classes of rows left out are likeliest.
 
-        Laplace's evidence is no judge of widths: where classes can be separated it rises while the log loss does too.
-        Classes of rows that are left out are one.
+        No evidence is a judge of kernels here: where classes can be separated it rises while the log loss does too.
         """
-
-        def density(kernel: Basis | None) -> float:
-            one = {"kernel": kernel, "gamma": "scale", "solver": silent, "n_restarts": 0}
-            model: Any = clone(self)
-            model.set_params(**one, checkpoint=None, class_weight=None, verbose=0)
-            return left_out_density(model, task.X, labels, task.weights)
-
-        silent = task.solver.silent()
-        with asked_to_stop() as stop:
-            pays = density(learned.kernel) >= density(dictionary.basis)
-            plain = replace(task, gamma=None, n_restarts=0, checkpoint=None)
-            kernel = learned.kernel if pays else dictionary.basis
-            fit = self._fit_at(plain, self._build(plain, kernel, rows), labels)
-            if stop():  # the search for the kernel had come to its end, and this has not
-                stopped = [replace(result, status=Status.INTERRUPTED) for result in learned.results]
-                return replace(learned, results=stopped)
-        results = [one.after(before) for one, before in zip(fit.results, learned.results, strict=True)]
-        if not pays:
-            parameters = dict.fromkeys(learned.parameters or (), ParameterStatus.JUDGED)
-            return replace(fit, results=results, kernel=learned.given, parameters=parameters, gain={"evidence": 0.0})
-        if learned.results[0].status is Status.KERNEL:  # a parameter is arbitrary, whoever uses it
-            results = [replace(result, status=Status.KERNEL) for result in results]
-        return replace(fit, results=results, kernel=kernel, parameters=learned.parameters, gain=learned.gain)
+        # Kernels under which a regression finds nothing have lost; no search takes minutes to find something there.
+        evidence = "indicators" if self._joint and self.evidence == "auto" else self.evidence
+        fit, raced = fit_by_race(
+            task,
+            dictionary,
+            np.eye(len(self.classes_))[labels],
+            LeftOut.by(self, task, labels, density_of_classes, class_weight=None, evidence=evidence),
+            lambda plain, kernel: self._fit_at(plain, self._build(plain, kernel, rows), labels),
+        )
+        if raced is None:
+            return replace(fit, results=[replace(result, status=Status.INTERRUPTED) for result in fit.results])
+        return replace(fit, kernel=raced.kernel, parameters=raced.parameters, gain=raced.gain)
 
     @property
     def _joint(self) -> bool:

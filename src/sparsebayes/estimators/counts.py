@@ -27,15 +27,11 @@ def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> Regressi
     _check(task, targets)
     likelihoods = [Poisson(np.ascontiguousarray(counts), task.weights, _offset(task, counts)) for counts in targets.y.T]
 
-    def make(current: Dictionary) -> list[LaplaceProblem]:
-        bias = current.constant() if task.solver.initialisation == "bias" else current.bias
-        eligible = current.eligible
-        cost = task.rule(eligible).cost
-        known = {"stand_in": current.stand_in, "inclusion_cost": cost, "places": current.places}
-        return [LaplaceProblem(current.design, one, eligible, bias, **known) for one in likelihoods]
-
-    learned = solve_laplace(task, dictionary, make)
-    dictionary, results = learned.dictionary, learned.results
+    eligible, cost = dictionary.eligible, task.rule(dictionary.eligible).cost
+    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
+    known = {"stand_in": dictionary.stand_in, "inclusion_cost": cost, "places": dictionary.places}
+    problems = [LaplaceProblem(dictionary.design, one, eligible, bias, **known) for one in likelihoods]
+    results = solve_laplace(task, problems)
     kept = dictionary.keep({i for result in results for i in result.active.indices}, task.X.shape[1])
     fits = []
     for result, likelihood in zip(results, likelihoods, strict=True):
@@ -53,10 +49,7 @@ def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> Regressi
         certificates=[result.certificate for result in results],
         histories=[result.history for result in results],
         n_iter=[result.n_iter for result in results],
-        rule=task.rule(dictionary.eligible),
-        kernel=learned.kernel,
-        parameters=learned.parameters,
-        gain=learned.gain,
+        rule=task.rule(eligible),
     )
 
 

@@ -142,8 +142,9 @@ RESULTS = """
     kernel_status_ : dict
         For each of them by name, what the data say about it: a ``ParameterStatus``.
     kernel_gain_ : dict
-        What they gained over those given, by searches of the same kind: ``"evidence"`` in nats; and where rows were
-        left out to judge them, ``"density"`` in nats for each such row, with its standard error ``"density_error"``.
+        What they gained over those given, by searches of the same kind: ``"evidence"`` of a regression in nats; and
+        where rows were left out to judge them, ``"density"`` in nats for each such row, with its standard error
+        ``"density_error"``.
     certificate_ : Certificate
         Proof of convergence, recomputed on the data.
 """

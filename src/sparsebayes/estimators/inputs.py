@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from sparsebayes.basis import RBF, Basis, Functions, Laplacian, Linear, PolynomialKernel, Precomputed, Sigmoid
 from sparsebayes.basis import Callable as CallableKernel
 from sparsebayes.basis.arrays import Place, is_elsewhere, to_host
+from sparsebayes.chunks import Chunks
 from sparsebayes.estimators.checkpoint import CheckpointFile, fingerprint
 from sparsebayes.estimators.checks import (
     PRECISIONS,
@@ -361,6 +362,8 @@ class Inputs(Described, Explained, Portable, ABC):
         columns (None: a vector) of this ``dtype``.
         """
         check_is_fitted(self)
+        if isinstance(X, Chunks):
+            raise TypeError("X is a source of chunks: predict its rows a chunk at a time, predict(chunk.X)")
         if is_dask(X):
             columns, names = columns_of(X), vars(self).get("feature_names_in_")
             if columns is not None:  # names are compared, or missed, once; partitions then go by them

@@ -5,26 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from sparsebayes.basis import Basis, Functions, Sum
+from sparsebayes.basis import Basis, Functions, Parameter, Sum
 from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.estimators.left_out import LeftOut
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import ParameterStatus, Result, Settings, Status
+from sparsebayes.inference.fit.folds import FOLDS
+from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.run import run
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.kernel_learning import Learned as Found
-from sparsebayes.kernel_learning import Learner, Limits, learnable_limits, process_of, search_for, statuses
+from sparsebayes.kernel_learning import Learner, Limits, Race, Search, learnable_limits, process_of, statuses
 from sparsebayes.kernel_learning.gradients import OnRows
-from sparsebayes.kernel_learning.trials import Factors, Problems, Trial
+from sparsebayes.kernel_learning.learner import SEVERAL
+from sparsebayes.kernel_learning.process import FEWER_ROWS
+from sparsebayes.kernel_learning.trials import Factors, Interrupted, Problems, Trial
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+F = TypeVar("F")
+S = TypeVar("S")
 
+# Multiples of the lengths to begin with that a race tries, and of those of a process, whose functions are on every row.
+GRID = tuple(float(factor) for factor in 2.0 ** np.arange(-2.0, 2.5, 0.5))
+_WIDER = (1.0, 2.0**0.5, 2.0)
 # Standard deviation of the log parameters of restarts about the first start.
 _JITTER = 1.0
 # What "gamma" may be for each input to have a parameter of its own.
@@ -32,14 +42,13 @@ PER_INPUT = ("ard", "multiscale")
 
 
 @dataclass(frozen=True)
-class Family:
-    """The dictionary of an estimator as a function of the log parameters of its kernels."""
+class Kernels:
+    """The basis of an estimator as a function of the log parameters of its kernels."""
 
     X: Array
     dictionary: Dictionary
     functions: Functions
     limits: Limits
-    make: Callable[[Dictionary], Problems]
 
     def at(self, log_theta: Array, factors: Factors = (1.0,)) -> Functions:
         """The functions at these parameters, their lengths times each of the factors."""
@@ -49,6 +58,21 @@ class Family:
     def places(self, log_theta: Array, factors: Factors) -> list[Array]:
         """Log parameters of each of the multiples."""
         return [log_theta if factor == 1.0 else self.limits.stretched(log_theta, factor) for factor in factors]
+
+    def basis(self, log_theta: Array, factors: Factors) -> Basis:
+        """The basis with these parameters."""
+        parts: list[Basis] = []
+        for place in self.places(log_theta, factors):
+            learned: Any = clone(self.dictionary.basis)
+            parts.append(learned.set_params(**self.at(place).settings))
+        return parts[0] if len(parts) == 1 else Sum(*parts)
+
+
+@dataclass(frozen=True)
+class Family(Kernels):
+    """The dictionary of an estimator, and the problems on it, as a function of the log parameters of its kernels."""
+
+    make: Callable[[Dictionary], Problems]
 
     def columns(self, log_theta: Array, idx: Index) -> Array:
         """Columns of the dictionary; the intercept's is constant."""
@@ -74,30 +98,16 @@ class Family:
         other = self.dictionary.searched_in_parts(self.X)
         return None if other is None else self.make(other)
 
-    def basis(self, log_theta: Array, factors: Factors) -> Basis | None:
-        """The basis with the parameters learned."""
-        if self.dictionary.basis is None:
-            return None
-        parts: list[Basis] = []
-        for place in self.places(log_theta, factors):
-            learned: Any = clone(self.dictionary.basis)
-            parts.append(learned.set_params(**self.at(place).settings))
-        return parts[0] if len(parts) == 1 else Sum(*parts)
-
 
 @dataclass(frozen=True)
 class Learned:
-    """The dictionary at the parameters found, the results there, and what is known about each parameter.
-
-    ``given`` is the kernel, with all parameters that might have been learned, as it was given.
-    """
+    """The dictionary at the parameters found, the results there, and what is known about each parameter."""
 
     dictionary: Dictionary
     results: list[Result]
-    kernel: Basis | None = None
-    parameters: dict[str, ParameterStatus] | None = None
+    kernel: Basis | None
+    parameters: dict[str, ParameterStatus]
     gain: dict[str, float] | None = None
-    given: Basis | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +131,32 @@ def learn_kernel(
 
     Where there is a part of the rows, widths are looked for on that, and those found are tried on all rows.
     """
+    functions, limits, given, first = _learnable(task, dictionary)
+    family = Family(task.X, dictionary, functions, limits, make)
+    several = task.gamma == "multiscale"
+    restarts = _restarts(task, first, limits)
+    if part is None:
+        learner = _learner(task, family, settings, given, first, several)
+        found = learner.learn(restarts)
+    else:
+        values = np.exp(first)
+        few = _on_part(family, part, values)
+        screened = _learner(part.task, few, settings, given, first, False).screen(restarts)
+        learner = _learner(task, family, settings, given, first, several, screened.places)
+        stopped = screened.stopped
+        found = learner.learn() if stopped is None else learner.stopped_at(_carried(stopped, part, dictionary))
+    trial = found.trial
+    states = statuses(learner, found, functions, np.ptp(task.X, axis=0))
+    parameters = _named(family.at(trial.log_theta, trial.factors), states)
+    results = [_concluded(result, found, k, parameters, limits) for k, result in enumerate(found.results)]
+    kernel = family.basis(trial.log_theta, trial.factors)
+    final = replace(family.rebuilt(trial.log_theta, trial.factors), basis=kernel)
+    gain = None if found.gain is None else {k: v for k, v in asdict(found.gain).items() if v is not None}
+    return Learned(final, results, kernel, parameters, gain)
+
+
+def _learnable(task: Task, dictionary: Dictionary) -> tuple[Functions, Limits, Array, Array]:
+    """Functions with all parameters that may be learned, where these may be, those given, and those to begin with."""
     if dictionary.functions is None:
         raise ValueError(f"gamma={task.gamma!r} needs a kernel with parameters; the columns of X have none")
     functions = dictionary.functions
@@ -136,27 +172,115 @@ def learn_kernel(
     extent = np.ptp(task.X, axis=0)
     limits = learnable_limits(functions.parameters, extent, given)
     first = np.clip(np.log([p.value for p in functions.parameters]), limits.prior.lower, limits.prior.upper)
-    family = Family(task.X, dictionary, functions, limits, make)
-    several = task.gamma == "multiscale"
+    return functions, limits, given, first
+
+
+def _restarts(task: Task, first: Array, limits: Limits) -> list[Array]:
+    """Other log parameters to begin with, as many as are asked for."""
     draws = task.restarts().standard_normal((task.n_restarts, len(first)))
-    restarts = list(np.clip(first + _JITTER * draws, limits.prior.lower, limits.prior.upper))
-    if part is None:
-        learner = _learner(task, family, settings, given, first, several)
-        found = learner.learn(restarts)
-    else:
-        values = np.exp(first)
-        few = _on_part(family, part, values)
-        screened = _learner(part.task, few, settings, given, first, False).screen(restarts)
-        learner = _learner(task, family, settings, given, first, several, screened.places)
-        stopped = screened.stopped
-        found = learner.learn() if stopped is None else learner.stopped_at(_carried(stopped, part, dictionary))
-    trial = found.trial
-    parameters = _named(family.at(trial.log_theta, trial.factors), statuses(learner, found, functions, extent))
-    results = [_concluded(result, found, k, parameters, limits) for k, result in enumerate(found.results)]
-    kernel = family.basis(trial.log_theta, trial.factors)
-    final = replace(family.rebuilt(trial.log_theta, trial.factors), basis=kernel)
-    gain = None if found.gain is None else {k: v for k, v in asdict(found.gain).items() if v is not None}
-    return Learned(final, results, kernel, parameters, gain, family.basis(given, (1.0,)))
+    return list(np.clip(first + _JITTER * draws, limits.prior.lower, limits.prior.upper))
+
+
+@dataclass(frozen=True)
+class Raced:
+    """The kernel under which rows that were left out are likeliest, and what is known about each parameter.
+
+    ``gain`` is by how many nats a row is likelier than under the kernel given, and the standard error of that.
+    """
+
+    kernel: Basis
+    parameters: dict[str, ParameterStatus]
+    gain: dict[str, float]
+
+
+def fit_by_race(
+    task: Task, dictionary: Dictionary, targets: Array, left_out: LeftOut, fit: Callable[[Task, Basis | None], F]
+) -> tuple[F, Raced | None]:
+    """The fit with the kernel under which rows left out are likeliest, as if that had been given.
+
+    Where the user interrupts, the fit with the one given and no word on kernels.
+
+    Parameters
+    ----------
+    task, dictionary : Task, Dictionary
+        The rows, and the dictionary with the kernel given.
+    targets : ndarray of shape (N, T)
+        What a Gaussian process has to explain that proposes kernels.
+    left_out : LeftOut
+        Who judges.
+    fit : callable
+        Fits all rows.
+    """
+    if task.checkpoint is not None:
+        raise ValueError(
+            f"checkpoint: fits at many kernels, which gamma={task.gamma!r} makes, are not kept; use checkpoint=None"
+        )
+    plain = replace(task, gamma=None, n_restarts=0)
+    with asked_to_stop() as stop:
+        given = fit(plain, dictionary.basis)
+        try:
+            raced = race_kernels(task, dictionary, targets, left_out, stop)
+        except Interrupted:
+            return given, None
+        return fit(plain, raced.kernel), raced
+
+
+def race_kernels(
+    task: Task, dictionary: Dictionary, targets: Array, left_out: LeftOut, stop: Callable[[], bool]
+) -> Raced:
+    """Choose the lengths of the kernels by rows left out alone.
+
+    The one given and multiples of it run first; then those that a Gaussian process proposes, where each input has a
+    length of its own, run against the best, and several multiples together where they are asked for.
+    """
+
+    def density(k: int, fold: int) -> Array:
+        found = left_out.of_fold(kernels.basis(*runners[k]), folds[fold])
+        if stop():  # the fit may have been cut short
+            raise Interrupted
+        return found
+
+    functions, limits, given, first = _learnable(task, dictionary)
+    kernels = Kernels(task.X, dictionary, functions, limits)
+    runners: list[tuple[Array, Factors]] = [(given, (1.0,))]
+    folds = [fold for fold in range(FOLDS) if len(left_out.weights_of(fold))]
+    race = Race(density, [left_out.weights_of(fold) for fold in folds])
+
+    def entered(place: Array, several: Factors = (1.0,)) -> int:
+        """Number of the kernel with these log parameters, which has run before or not."""
+        for k, (known, other) in enumerate(runners):
+            if several == other and np.allclose(place, known):
+                return k
+        runners.append((place, several))
+        return len(runners) - 1
+
+    grid = [entered(limits.stretched(first, factor)) for factor in GRID]
+    best = race.fastest([0, *(k for k in race.reached(grid) if k)])
+    places = _restarts(task, first, limits)
+    process = process_of(functions, task.X, targets, task.weights, limits, FEWER_ROWS) if limits.per_input else None
+    if process is not None:
+        there = process.fit(first, limits, stop)[-1]
+        places += [limits.stretched(there, factor) for factor in _WIDER]
+    best = race.overtaken(best, [entered(place) for place in places])
+    if task.gamma == "multiscale":
+        best = race.overtaken(best, [entered(runners[best][0], several) for several in SEVERAL])
+    lead, rows = race.lead(best, 0), float(np.sum(left_out.weights))
+    states = [_state(p, k, runners[best][0], limits, task.X) for k, p in enumerate(functions.parameters)]
+    return Raced(
+        kernels.basis(*runners[best]),
+        {name: state for name, state in _named(kernels.at(*runners[best]), states).items() if state is not None},
+        {"density": lead.nats / rows, "density_error": lead.chance / rows},
+    )
+
+
+def _state(p: Parameter, k: int, log_theta: Array, limits: Limits, X: Array) -> ParameterStatus | None:
+    """What a race says of a parameter; nothing of one that is no length."""
+    if not p.length:
+        return None
+    if p.feature is not None and np.ptp(X[:, p.feature]) == 0.0:
+        return ParameterStatus.CONSTANT
+    off = np.isfinite(limits.off[k]) and not limits.live(log_theta)[k]
+    return ParameterStatus.OFF if off else ParameterStatus.LEARNED
 
 
 def _learner(
@@ -169,8 +293,11 @@ def _learner(
     finalists: Sequence[Array] | None = None,
 ) -> Learner:
     problems, limits = family.problems(given), family.limits
-    search = search_for(problems)(family, task.solver, settings, limits.prior, task.generator())
-    process = None if finalists is not None else process_of(family.functions, task.X, problems, task.weights, limits)
+    search = Search(family, task.solver, settings, limits.prior, task.generator())
+    process = None
+    if finalists is None:
+        targets = np.column_stack([problem.targets for problem in problems])
+        process = process_of(family.functions, task.X, targets, task.weights, limits)
     return Learner(search, limits, given, first, process, several, finalists)
 
 
@@ -194,22 +321,16 @@ def _carried(trial: Trial, part: Part, dictionary: Dictionary) -> Trial:
     return replace(trial, models=models)
 
 
-def solve_laplace(
-    task: Task, dictionary: Dictionary, make: Callable[[Dictionary], Sequence[LaplaceProblem]]
-) -> Learned:
-    """Solve problems with Laplace's approximation, at the kernel given or with its parameters learned."""
-    if task.gamma is None:
-        results = [
-            run(problem, task.solver, task.settings(k, warm=task.warm(k)), task.generator())
-            for k, problem in enumerate(make(dictionary))
-        ]
-        task.leave(results)
-        task.close([result.status for result in results])
-        learned = Learned(dictionary, results)
-    else:
-        learned = learn_kernel(task, dictionary, make, [task.settings() for _ in make(dictionary)])
-    warn_unconverged([result.status for result in learned.results], noise=False)
-    return learned
+def solve_laplace(task: Task, problems: Sequence[LaplaceProblem]) -> list[Result]:
+    """Solve problems with Laplace's approximation."""
+    results = [
+        run(problem, task.solver, task.settings(k, warm=task.warm(k)), task.generator())
+        for k, problem in enumerate(problems)
+    ]
+    task.leave(results)
+    task.close([result.status for result in results])
+    warn_unconverged([result.status for result in results], noise=False)
+    return results
 
 
 def _spread_out(functions: Functions, X: Array, weights: Array) -> Functions:
@@ -221,7 +342,7 @@ def _spread_out(functions: Functions, X: Array, weights: Array) -> Functions:
     return functions.with_parameters(np.array(values))
 
 
-def _named(functions: Functions, found: Sequence[ParameterStatus]) -> dict[str, ParameterStatus]:
+def _named(functions: Functions, found: Sequence[S]) -> dict[str, S]:
     """The statuses by the names of the parameters; multiples of a length share that of the length."""
     return {p.name: found[k % len(found)] for k, p in enumerate(functions.parameters)}
 

@@ -1,44 +1,82 @@
-"""How well classes of rows that were left out are predicted: the judge where the evidence is not one."""
+"""How well rows that were left out are predicted: the judge of kernels where the evidence is not one."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from sparsebayes.basis import Basis
+from sparsebayes.estimators.task import Task
 from sparsebayes.inference.fit.folds import FOLDS
 
 Array = NDArray[np.float64]
+# Log densities of targets, given inputs, under a model.
+Density = Callable[[Any, Array, NDArray[Any]], Array]
+
+# Log probability of a class that the rows of a fit did not have.
+_NEVER = float(np.log(np.finfo(float).tiny))
 
 
-def left_out_density(model: Any, X: Array, labels: NDArray[np.intp], weights: Array) -> float:
-    """Mean log probability of the class of a row, by fits on folds without it.
+@dataclass(frozen=True)
+class LeftOut:
+    """Log densities of the targets of rows, by fits on folds without them.
 
-    Parameters
+    Attributes
     ----------
-    model : classifier
+    model : estimator
         What is fitted; it is left as it is.
-    X, labels, weights : ndarray of shape (N, d), (N,), (N,)
-        Rows that differ from each other, their classes 0..K-1, and how often each is there.  Folds are dealt by turns
-        in the order of the classes and inputs, so that they do not depend on the order of the rows.
+    X, y, weights : ndarray of shape (N, d), (N,), (N,)
+        Rows that differ from each other, their targets, and how often each is there.
+    density : callable
+        Log densities of targets, given a fitted model and inputs.
     """
-    rank = np.empty(len(labels), dtype=np.intp)
-    rank[np.lexsort([*X.T[::-1], labels])] = np.arange(len(labels))
-    least = np.finfo(float).tiny
-    p = np.full(len(labels), least)
-    for fold in range(FOLDS):
-        out = rank % FOLDS == fold
-        present = np.unique(labels[~out])
-        if len(present) < 2 or not out.any():
-            continue
+
+    model: Any
+    X: Array
+    y: NDArray[Any]
+    weights: Array
+    density: Density
+
+    @classmethod
+    def by(cls, model: Any, task: Task, y: NDArray[Any], density: Density, **settings: Any) -> LeftOut:
+        """By fits like that of a task, of which nobody is told."""
+        alike: Any = clone(model)
+        alike.set_params(gamma="scale", solver=task.solver.silent(), n_restarts=0, verbose=0, **settings)
+        return cls(alike, task.X, y, task.weights, density)
+
+    @cached_property
+    def fold(self) -> NDArray[np.intp]:
+        """Fold of every row: by turns in the order of the targets and inputs, whatever the order of the rows."""
+        rank = np.empty(len(self.y), dtype=np.intp)
+        rank[np.lexsort([*self.X.T[::-1], *self.y.reshape(len(self.y), -1).T[::-1]])] = np.arange(len(self.y))
+        return rank % FOLDS
+
+    def of_fold(self, kernel: Basis, fold: int) -> Array:
+        """Log densities of the rows of one fold, by a fit with this kernel on the others."""
+        out = self.fold == fold
+        if len(np.unique(self.y[~out], axis=0)) < 2:  # rows of one class teach nothing
+            return np.full(int(np.sum(out)), _NEVER)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fitted: Any = clone(model)
-            fitted.fit(X[~out], labels[~out], weights[~out])
-        among, known = np.searchsorted(present, labels[out]), np.isin(labels[out], present)
-        found = fitted.predict_proba(X[out])[np.arange(len(known)), np.minimum(among, len(present) - 1)]
-        p[out] = np.where(known, np.maximum(found, least), least)
-    return float(np.average(np.log(p), weights=weights))
+            fitted: Any = clone(self.model)
+            fitted.set_params(kernel=kernel).fit(self.X[~out], self.y[~out], self.weights[~out])
+        return self.density(fitted, self.X[out], self.y[out])
+
+    def weights_of(self, fold: int) -> Array:
+        """How often each row of a fold is there."""
+        return self.weights[self.fold == fold]
+
+
+def density_of_classes(model: Any, X: Array, labels: NDArray[Any]) -> Array:
+    """Log probabilities of classes 0..K-1 of rows, where those that the model has not seen have next to none."""
+    known = np.isin(labels, model.classes_)
+    place = np.minimum(np.searchsorted(model.classes_, labels), len(model.classes_) - 1)
+    p = model.predict_proba(X)[np.arange(len(X)), place]
+    return np.where(known, np.log(np.maximum(p, np.finfo(float).tiny)), _NEVER)

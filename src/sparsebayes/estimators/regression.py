@@ -188,7 +188,7 @@ class RegressionFit:
     @property
     def tuned(self) -> bool:
         """Whether several parameters of the kernel are others than those given."""
-        return len(self.parameters or ()) > 1 and (self.gain is None or self.gain["evidence"] != 0.0)
+        return len(self.parameters or ()) > 1 and (self.gain is None or any(self.gain.values()))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -26,13 +27,16 @@ from sparsebayes.estimators.checks import (
     targets_of,
 )
 from sparsebayes.estimators.counts import fit_counts
+from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.documentation import KERNEL, RESULTS, SETTINGS, document
 from sparsebayes.estimators.inputs import KernelInputs
+from sparsebayes.estimators.learning import fit_by_race
+from sparsebayes.estimators.left_out import LeftOut
 from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets, fit_regression, mean_square
 from sparsebayes.estimators.streaming import ChunkedRegression
 from sparsebayes.estimators.task import FittedTo, Task
 from sparsebayes.estimators.uncertainty import ErrorBars, LeftOutRows, localised_kernel
-from sparsebayes.inference import Solver
+from sparsebayes.inference import Solver, Status
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.likelihood import OutlierMixture, StudentT
 from sparsebayes.posterior import Term, TrainingRows, left_out_scores, summarise
@@ -80,7 +84,12 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
             if noise is not None:
                 check_relative_noise(noise, mean_square(matrix, task.weights))
             targets = Targets(matrix, noise, self.shared_support, self.likelihood, noise=self.noise)
-            fit = (fit_counts if self.likelihood == "poisson" else fit_regression)(task, targets, dictionary)
+            if self.likelihood != "poisson":
+                fit = fit_regression(task, targets, dictionary)
+            elif task.gamma is None:
+                fit = fit_counts(task, targets, dictionary)
+            else:
+                fit = self._fit_raced(task, targets, dictionary, rows)
         self._store(fit, single=y.ndim == 1)
         self._store_rows(fit, task, matrix, rows, X.shape[0])
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
@@ -88,6 +97,19 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._fitted_to = FittedTo.of(X, given, sample_weight)
         progress.conclude(self.certificate_, self.relevance_)
         return self
+
+    def _fit_raced(self, task: Task, targets: Targets, dictionary: Dictionary, rows: NDArray[np.intp]) -> RegressionFit:
+        """Fit counts with the kernel under which those of rows left out are likeliest."""
+        fit, raced = fit_by_race(
+            task,
+            dictionary,
+            targets.y,
+            LeftOut.by(self, task, targets.y, lambda model, X, y: model.log_density(X, y)),
+            lambda plain, kernel: fit_counts(plain, targets, self._build(plain, kernel, rows)),
+        )
+        if raced is None:
+            return replace(fit, statuses=[Status.INTERRUPTED] * len(fit.statuses))
+        return replace(fit, kernel=raced.kernel, parameters=raced.parameters, gain=raced.gain)
 
     @property
     def _gaussian_rows(self) -> bool:

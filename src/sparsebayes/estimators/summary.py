@@ -143,11 +143,11 @@ def kernel_gain(est: Any) -> dict[str, str]:
     gain: dict[str, float] | None = getattr(est, "kernel_gain_", None)
     if gain is None:
         return {}
-    told = f"{gain['evidence']:+.1f} nats of evidence"
+    told = [f"{gain['evidence']:+.1f} nats of evidence"] if "evidence" in gain else []
     if "density" in gain:
-        told += f"; {gain['density']:+.3f} ± {gain['density_error']:.3f} nats for each row left out"
+        told.append(f"{gain['density']:+.3f} ± {gain['density_error']:.3f} nats for each row left out")
     kept = not any(gain.values())
-    return {"gain over one width": "none was better than the width as given" if kept else told}
+    return {"gain over one width": "none was better than the width as given" if kept else "; ".join(told)}
 
 
 def converged(est: Any) -> bool:

@@ -360,7 +360,7 @@ class ErrorBars(Inputs):
         return draws[:, 0] if self._single else draws
 
     def log_density(self, X: Any, y: ArrayLike, uncertainty: str = "calibrated") -> Array:
-        """Log predictive density of each observation, summed over several targets.
+        """Log predictive density of each observation, summed over several targets; of a regular one with outliers.
 
         Parameters
         ----------

@@ -222,8 +222,9 @@ class _Asked:
     @classmethod
     def of(cls, est: Any, X: Array, reference: Array, groups: Sequence[list[int]]) -> _Asked:
         together = np.zeros((len(groups), X.shape[1]))
-        for row, columns in zip(together, groups, strict=True):
-            row[columns] = 1.0
+        together[
+            [k for k, columns in enumerate(groups) for _ in columns], [c for columns in groups for c in columns]
+        ] = 1.0
         shift = vars(est).get("X_offset_")
         if shift is None:
             return cls(est._functions, X, reference, together)
@@ -276,7 +277,7 @@ def _partition(groups: Mapping[str, Sequence[int | str]], names: list[str]) -> t
     taken = [c for columns in parts for c in set(columns)]
     if len(set(taken)) < len(taken):
         raise ValueError("groups: a column is in two of them")
-    others = [j for j in range(len(names)) if j not in set(taken)]
+    others = sorted(set(range(len(names))).difference(taken))
     return [*groups, *(names[j] for j in others)], [*parts, *([j] for j in others)]
 
 

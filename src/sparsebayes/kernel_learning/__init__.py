@@ -4,21 +4,21 @@ from .learner import Learned, Learner, Screened
 from .parameters import Limits, learnable_limits
 from .parts import Relearned
 from .process import process_of
+from .race import Race
 from .statuses import statuses
-from .trials import Dictionaries, GaussianSearch, LaplaceSearch, Trial, search_for
+from .trials import Dictionaries, Search, Trial
 
 __all__ = [
     "Dictionaries",
-    "GaussianSearch",
-    "LaplaceSearch",
     "Learned",
     "Learner",
     "Limits",
+    "Race",
     "Relearned",
     "Screened",
+    "Search",
     "Trial",
     "learnable_limits",
     "process_of",
-    "search_for",
     "statuses",
 ]

@@ -5,36 +5,24 @@ the noise.  With :math:`\mathbf G = \partial\mathcal L/\partial\boldsymbol\Phi` 
 derivative is one inner product, :math:`\partial\mathcal L/\partial\log\theta = \sum_{nm}G_{nm}\,
 \partial\phi_m(x_n)/\partial\log\theta`, whatever the kernel.
 
-* Regression.  At the posterior mean the evidence is stationary in the weights, so
-  :math:`\mathbf G = \mathbf B[(\mathbf t-\mathbf y)\boldsymbol\mu^\top - T\,\boldsymbol\Phi\boldsymbol\Sigma]`, summed
-  over the T targets in its first term.
-* Laplace.  The mode moves with :math:`\boldsymbol\Phi`, and :math:`\log|\boldsymbol\Sigma^{-1}|` with the mode.  With
-  :math:`\mathbf g=\nabla\log p`, :math:`\mathbf b=\partial\log|\boldsymbol\Sigma^{-1}|/\partial\mathbf y` and
-  :math:`\mathbf v=\boldsymbol\Sigma\boldsymbol\Phi^\top\mathbf b`, implicit differentiation of the mode gives
-  :math:`\mathbf G = (\mathbf g - \tfrac12\mathbf b + \tfrac12\mathbf{B\Phi v})\boldsymbol\mu^\top
-  - \tfrac12\mathbf g\mathbf v^\top - \mathbf{B\Phi\Sigma}`.
-
-``docs/dictionary.md`` has the derivations.
+At the posterior mean the evidence is stationary in the weights, so
+:math:`\mathbf G = \mathbf B[(\mathbf t-\mathbf y)\boldsymbol\mu^\top - T\,\boldsymbol\Phi\boldsymbol\Sigma]`, summed
+over the T targets in its first term (``docs/dictionary.md``).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
 from sparsebayes.basis import Functions
 from sparsebayes.inference.models.active import SmallPosterior, SmallProblem
 from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood, log_evidence
-from sparsebayes.inference.models.linalg import cholesky
-from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
-from sparsebayes.inference.models.newton import find_mode
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
 
 # How far one climb may move a log precision or the log noise, and a log parameter: beyond, other functions than those
@@ -130,34 +118,10 @@ class Evaluation:
     hyperparameters: Array
 
 
-class Held(ABC):
+class Held:
     """A model whose functions stay: its evidence as a function of their values and of the hyperparameters.
 
     ``logs`` are the log precisions, followed by log β where the noise is learned.
-    """
-
-    problem: Any
-    indices: list[int]
-    functions: Index
-    logs: Array
-
-    @property
-    def log_prior(self) -> float:
-        """Log prior of its support, up to a constant."""
-        return -self.problem.inclusion_cost * len(self.indices)
-
-    @abstractmethod
-    def evaluate(self, values: Array, logs: Array) -> Evaluation:
-        """Evidence and gradient at these columns, (N, a), and hyperparameters."""
-
-    @property
-    @abstractmethod
-    def limits(self) -> list[tuple[float, float]]:
-        """Bounds of the hyperparameters during one climb."""
-
-
-class HeldGaussian(Held):
-    """A regression model.
 
     Parameters
     ----------
@@ -179,8 +143,13 @@ class HeldGaussian(Held):
         self.logs = np.append(np.log(alpha), np.log(beta)) if learn_noise else np.log(alpha)
 
     @property
+    def log_prior(self) -> float:
+        """Log prior of its support, up to a constant."""
+        return -self.problem.inclusion_cost * len(self.indices)
+
+    @property
     def limits(self) -> list[tuple[float, float]]:
-        """Bounds; the noise stays above its floor."""
+        """Bounds of the hyperparameters during one climb; the noise stays above its floor."""
         bounds = [(value - _REACH, value + _REACH) for value in self.logs]
         if self.learn_noise:
             floor = -float(np.log(FLOOR * self.problem.mean_square))
@@ -208,48 +177,6 @@ class HeldGaussian(Held):
         free = n - float(np.sum(1.0 - alpha * variance))
         by_beta = 0.5 * (targets * free - beta * post.residual_sumsq)
         return Evaluation(evidence, by_columns, np.append(by_alpha, by_beta))
-
-
-class HeldLaplace(Held):
-    """A classification model, or any other with Laplace's approximation.
-
-    Parameters
-    ----------
-    problem : LaplaceProblem
-        The likelihood.
-    indices, alpha, mean : list of int, ndarray, ndarray
-        The model, and its mode to start from.
-    """
-
-    def __init__(self, problem: LaplaceProblem, indices: list[int], alpha: Array, mean: Array) -> None:
-        self.problem = problem
-        self.indices, self.functions = list(indices), problem.split(indices)[0]
-        self.logs = np.log(alpha)
-        self.mean = mean
-
-    @property
-    def limits(self) -> list[tuple[float, float]]:
-        """Bounds of the log precisions."""
-        return [(value - _REACH, value + _REACH) for value in self.logs]
-
-    def evaluate(self, values: Array, logs: Array) -> Evaluation:
-        """Evidence at the mode, and its total derivatives: the mode moves with what it depends on."""
-        alpha = np.exp(logs)
-        columns = ActiveColumns(self.problem, self.indices, values)
-        mode = find_mode(columns, alpha, self.mean)
-        self.mean = mode.mean
-        likelihood, k = self.problem.likelihood, columns.outputs
-        g, B = likelihood.gradient(mode.outputs), likelihood.curvature(mode.outputs)
-        covariance = cho_solve((cholesky(mode.precision), False), np.eye(len(alpha)))
-        b = likelihood.curvature_change(mode.outputs, *columns.spread(covariance, B))
-        v = covariance @ columns.correlate(b)
-        weighed = columns.weigh(B, np.column_stack([covariance, v]))  # (K, N, a + 1)
-        following = weighed[:, :, -1].T
-        rows = g - 0.5 * b + 0.5 * following
-        spread = weighed[k, :, np.arange(len(k))].T
-        by_columns = rows[:, k] * mode.mean - 0.5 * g[:, k] * v - spread
-        by_alpha = 0.5 * (1.0 - alpha * (np.diagonal(covariance) + mode.mean**2 - mode.mean * v))
-        return Evaluation(mode.evidence, by_columns, by_alpha)
 
 
 @dataclass(frozen=True)

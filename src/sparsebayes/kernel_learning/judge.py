@@ -3,8 +3,8 @@
 Every function has a precision of its own, and maximising over it lets a function gain evidence from noise, so that
 along the scale of the functions the evidence can rise until every row has a narrow function to itself.  Searches on
 four fifths of the rows see that (``inference/fit/folds.py``): the density of rows left out decides, among trials that
-predict them no worse than the widths as given, by density and by squared error.  Where the likelihood or the storage
-has no such searches, each function has to bring 2.5 nats, and each of d inputs log Nd.
+predict them no worse than the widths as given, by density and by squared error.  Where there are too many entries for
+such searches, each function has to bring 2.5 nats, and each of d inputs log Nd.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import numpy as np
 
 from sparsebayes.inference.fit.folds import VOICE, Folds
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.mode import LaplaceProblem
-from sparsebayes.inference.models.problem import GaussianProblem, Index
+from sparsebayes.inference.models.problem import Index
 from sparsebayes.kernel_learning.parameters import Limits
-from sparsebayes.kernel_learning.trials import GaussianSearch, Problems, Search, Trial
+from sparsebayes.kernel_learning.trials import Problems, Search, Trial
 
 # What a function has to bring when scales are compared, in nats: a precision fitted to pure noise brings 0.6 on
 # average, and the best of many more.
 PRICE = 2.5
+# Standard deviations by which left-out rows have to speak for another trial.
+CLEAR = 2.0
 # Rows that are left out at least, where there are more: parts of the rows beyond these are not searched.
 _ENOUGH = 600.0
 # By how much the noise is lowered for a second search on each part.  A single search misses more at some widths than at
@@ -37,6 +38,12 @@ class Advantage:
 
     nats: float
     chance: float
+
+    @classmethod
+    def of(cls, says: Array, weights: Array) -> Advantage:
+        """The sum over rows of what each says, as often as it counts, and its standard deviation."""
+        mean = float(np.average(says, weights=weights))
+        return cls(mean * float(np.sum(weights)), float(np.sqrt(np.sum(weights * (says - mean) ** 2))))
 
 
 class Judge(Protocol):
@@ -83,9 +90,9 @@ class LeftOut:
 
     left_out = True
 
-    def __init__(self, search: GaussianSearch, problems: Problems) -> None:
+    def __init__(self, search: Search, problems: Problems) -> None:
         self.search = search
-        first = [Folds(problem, enough=_ENOUGH) for problem in problems if isinstance(problem, GaussianProblem)]
+        first = [Folds(problem, enough=_ENOUGH) for problem in problems]
         self.fold: list[Index] = [one.fold for one in first]
         self.weights: Array = np.concatenate([one.weights for one in first])
         self.n_rows = float(np.sum(self.weights))
@@ -94,9 +101,7 @@ class LeftOut:
     def compare(self, trial: Trial, other: Trial) -> Advantage:
         """The sum over rows of what each says, and its standard deviation."""
         says = np.clip(self.densities(trial) - self.densities(other), -VOICE, VOICE)
-        mean = float(np.average(says, weights=self.weights))
-        spread = float(np.sqrt(np.sum(self.weights * (says - mean) ** 2)))
-        return Advantage(mean * self.n_rows, spread)
+        return Advantage.of(says, self.weights)
 
     def admits(self, trial: Trial, first: Trial) -> bool:
         """Whether rows left out are no less likely, and their squared error is no larger."""
@@ -127,12 +132,6 @@ class LeftOut:
 
 def judge_of(search: Search, limits: Limits, problems: Problems) -> Judge:
     """Rows left out where that is possible."""
-    if isinstance(search, GaussianSearch) and all(
-        isinstance(p, GaussianProblem) and Folds.possible(p) and p.mean_square > 0.0 for p in problems
-    ):
+    if all(Folds.possible(problem) and problem.mean_square > 0.0 for problem in problems):
         return LeftOut(search, problems)
-    return Price(search, limits, max(_rows(problem) for problem in problems))
-
-
-def _rows(problem: GaussianProblem | LaplaceProblem) -> float:
-    return float(problem.likelihood.shape[0] if isinstance(problem, LaplaceProblem) else problem.n_effective)
+    return Price(search, limits, max(problem.n_effective for problem in problems))

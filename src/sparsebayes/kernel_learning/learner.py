@@ -21,7 +21,7 @@ from sparsebayes.inference import Record, Result, Status
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.kernel_learning.gradients import Held, climb
-from sparsebayes.kernel_learning.judge import PRICE, judge_of
+from sparsebayes.kernel_learning.judge import CLEAR, PRICE, judge_of
 from sparsebayes.kernel_learning.parameters import Limits, Mask
 from sparsebayes.kernel_learning.process import Process
 from sparsebayes.kernel_learning.trials import Factors, Interrupted, Search, Trial
@@ -37,8 +37,8 @@ STEPS = 15
 ROUNDS = 5
 GAIN = 0.01
 WORTHWHILE = 2.0
-# Standard deviations by which left-out rows have to speak for another trial, and together with the evidence.
-_CLEAR, _SURE = 2.0, 2.5
+# Standard deviations by which left-out rows have to speak for another trial together with the evidence.
+_SURE = 2.5
 # Multiples of the lengths that make a dictionary of several.
 SEVERAL: tuple[Factors, ...] = ((1.0, 2.0, 4.0), (0.5, 1.0, 2.0))
 # Evidence, in nats, by which a trial has to be above the widths as given for these not to be searched in full, and by
@@ -150,7 +150,7 @@ class Learner:
         self.search.patient = False
         problems = self.search.problems(self.given)
         if all(not len(model.indices) for model in scale.models) and any(
-            getattr(problem, "mean_square", 1.0) == 0.0 for problem in problems
+            problem.mean_square == 0.0 for problem in problems
         ):
             return
         self.judge, self._judged = judge_of(self.search, self.limits, problems), True
@@ -193,7 +193,7 @@ class Learner:
             return False
         advantage = self.judge.compare(trial, best)
         together = advantage.nats + self._worth(trial) - self._worth(best)
-        clear = advantage.nats > _CLEAR * advantage.chance and together > _SURE * advantage.chance
+        clear = advantage.nats > CLEAR * advantage.chance and together > _SURE * advantage.chance
         if clear and self.judge.admits(trial, first):
             self.best = trial
             return True

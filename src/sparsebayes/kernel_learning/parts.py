@@ -18,7 +18,7 @@ from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.search.climb import climb as search
-from sparsebayes.kernel_learning.gradients import HeldGaussian, OnRows, climb
+from sparsebayes.kernel_learning.gradients import Held, OnRows, climb
 from sparsebayes.kernel_learning.learner import GAIN, ROUNDS, STEPS, WORTHWHILE
 from sparsebayes.kernel_learning.parameters import learnable_limits
 
@@ -56,7 +56,7 @@ class Relearned:
         height = model.objective + limits.prior.log_density(log_theta)
         for _ in range(ROUNDS):
             problem = model.data.problem
-            held = HeldGaussian(problem, list(model.indices), model.alpha, model.beta, learn_noise=False)
+            held = Held(problem, list(model.indices), model.alpha, model.beta, learn_noise=False)
             found = climb(here, [held], limits.prior, log_theta, STEPS, free)
             if found.objective <= height + GAIN:
                 break

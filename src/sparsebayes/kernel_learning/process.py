@@ -14,7 +14,7 @@ is smooth in :math:`\log\theta` and has few maxima.  With :math:`\mathbf u=\math
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,8 +24,6 @@ from scipy.optimize import minimize
 
 from sparsebayes.basis import Functions
 from sparsebayes.basis.kernels import KernelFunctions
-from sparsebayes.inference.models.mode import LaplaceProblem
-from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.kernel_learning.gradients import LogNormal
 from sparsebayes.kernel_learning.parameters import Limits
 
@@ -34,9 +32,10 @@ Index = NDArray[np.intp]
 
 _CHOLESKY, _INVERT, _SOLVE = get_lapack_funcs(("potrf", "potri", "potrs"), (np.zeros(1),))
 
-# Rows that a process is learned from at first, and at last: its cost is cubic in them.
-ROWS = 400
-MORE_ROWS = 700
+# Rows that a process is learned from at first, and at last: its cost is cubic in them.  Fewer where a fit takes a
+# hundredth of a second.
+ROWS = 400, 700
+FEWER_ROWS = 200, 400
 # Noise variance from which its search begins, as a part of the targets' mean square, and its steps, on some rows and on
 # more of them.  A second search from a hundredth ends at the same place or lower on nine of the ledger's ten tables; on
 # the tenth, where rows that occur twice let the noise vanish.  So it is made only where the first has found
@@ -74,15 +73,26 @@ class Process:
         Row weights.
     prior : LogNormal
         Prior of the log parameters.
+    rows : tuple of int
+        How many of the rows it is learned from at first, and at last.
     """
 
-    def __init__(self, functions: KernelFunctions, X: Array, targets: Array, weights: Array, prior: LogNormal) -> None:
+    def __init__(
+        self,
+        functions: KernelFunctions,
+        X: Array,
+        targets: Array,
+        weights: Array,
+        prior: LogNormal,
+        rows: tuple[int, int] = ROWS,
+    ) -> None:
         # In an order of their own, so that of rows with the same target the same are drawn.  A row of weight k is k
         # copies of it; what they would say of the noise among themselves is left out.
         _, first, copies = np.unique(np.column_stack([X, targets]), axis=0, return_index=True, return_inverse=True)
         merged = np.bincount(copies.reshape(-1), weights)
         self.prior, self.all, self.kernel = prior, (X[first], targets[first], merged), functions
-        self._take(ROWS)
+        self.rows = rows
+        self._take(rows[0])
 
     def _take(self, limit: int) -> None:
         """Stand on at most so many rows."""
@@ -102,8 +112,8 @@ class Process:
         if best.level[1] > np.log(_MOSTLY_NOISE) and not stop():
             again = self._ascend(replace(scaled, level=np.log([1.0, _LOW_NOISE])), every)
             best = max(best, again, key=lambda one: one.objective)
-        if len(self.all[0]) > ROWS and not stop():
-            self._take(MORE_ROWS)
+        if len(self.all[0]) > self.rows[0] and not stop():
+            self._take(self.rows[1])
             best = self._ascend(best, every, _FEW_STEPS)
         return scaled.log_theta, best.log_theta, self._without_idle(best, limits.off, stop)
 
@@ -197,24 +207,14 @@ def spread_rows(targets: Array, limit: int) -> Index:
 def process_of(
     functions: Functions,
     X: Array,
-    problems: Sequence[GaussianProblem | LaplaceProblem],
+    targets: Array,
     weights: Array,
     limits: Limits,
+    rows: tuple[int, int] = ROWS,
 ) -> Process | None:
-    """A process with the kernel of the functions, where that is positive definite.
-
-    Other likelihoods stand in for their targets by their gradient at outputs of zero, as in least squares.
-    """
+    """A process with the kernel of the functions, where that is positive definite."""
     if not isinstance(functions, KernelFunctions) or not functions.compressible or len(X) < _FEWEST:
         return None
-    targets = np.column_stack([_targets(problem) for problem in problems])
     if not np.any(np.ptp(targets, axis=0) > 0.0):
         return None
-    return Process(functions, X, targets, weights, limits.prior)
-
-
-def _targets(problem: GaussianProblem | LaplaceProblem) -> Array:
-    if isinstance(problem, GaussianProblem):
-        return problem.targets
-    gradient = problem.likelihood.gradient(np.zeros(problem.likelihood.shape))
-    return np.asarray(gradient, dtype=np.float64)
+    return Process(functions, X, targets, weights, limits.prior, rows)

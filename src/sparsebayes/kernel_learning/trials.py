@@ -3,13 +3,11 @@ r"""Trials: what the search for functions finds at given parameters of the kerne
 A trial of a regression is made on inner products alone (``inference/models/gaussian.py``), from the first two of the
 places that any fit begins from: nothing, with the noise learned from the first function on, and what was found so, with
 the noise held four times lower first.  With the noise only free, few functions explain structure away as noise, and
-wide kernels win for the wrong reason; the other kicks are made at the parameters that are chosen.  Other likelihoods
-are searched by the solver itself, from its first start.
+wide kernels win for the wrong reason; the other kicks are made at the parameters that are chosen.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -23,12 +21,11 @@ from sparsebayes.inference.fit.run import run
 from sparsebayes.inference.fit.settings import Warm
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
-from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem, Index
 from sparsebayes.inference.search.starts import KICKS, Begun, Kick, Policy, Schedule, ascend
-from sparsebayes.kernel_learning.gradients import Climbed, Family, Held, HeldGaussian, HeldLaplace, LogNormal
+from sparsebayes.kernel_learning.gradients import Climbed, Family, Held, LogNormal
 
-Problems = Sequence[GaussianProblem | LaplaceProblem]
+Problems = Sequence[GaussianProblem]
 Factors = tuple[float, ...]
 
 # Functions for each row, and at least, at which a trial ends, and nothing narrower is tried: it costs most and predicts
@@ -36,8 +33,6 @@ Factors = tuple[float, ...]
 _CROWD, _FEW = 0.15, 60
 # What single moves in place of the loop settle for, in nats, and how many are made at most.
 _COARSE, _MOVES = 1e-2, 500
-# Moves of a trial of another likelihood at most.
-_FEW_MOVES = 200
 
 
 class Dictionaries(Family, Protocol):
@@ -104,7 +99,7 @@ class Trial:
         return sum(len(model.indices) for model in self.models)
 
 
-class Search(ABC):
+class Search:
     """Makes trials, remembers their records, and stops when asked to.
 
     Parameters
@@ -145,8 +140,7 @@ class Search(ABC):
     @property
     def n_rows(self) -> float:
         """Rows that are learned from, as often as they count."""
-        problem = self._known()[0]
-        return problem.likelihood.shape[0] if isinstance(problem, LaplaceProblem) else problem.n_effective
+        return self._known()[0].n_effective
 
     def crowded(self, trial: Trial) -> bool:
         """Whether a model has so many functions that narrower ones would only be more."""
@@ -159,19 +153,7 @@ class Search(ABC):
     def _crowded(self, size: int, n_rows: float) -> bool:
         return size > max(_FEW, _CROWD * n_rows)
 
-    @abstractmethod
-    def fresh(self, log_theta: Array, factors: Factors = (1.0,)) -> Trial:
-        """Search from nothing."""
-
-    @abstractmethod
-    def onward(self, trial: Trial, found: Climbed) -> Trial:
-        """Search on from a model whose parameters have climbed."""
-
-    @abstractmethod
-    def held(self, trial: Trial) -> Sequence[Held]:
-        """The models, their functions held."""
-
-    def problems(self, log_theta: Array, factors: Factors = (1.0,)) -> Sequence[Any]:
+    def problems(self, log_theta: Array, factors: Factors = (1.0,)) -> Problems:
         """The problems at some parameters; the last ones are kept."""
         key = log_theta.tobytes() + np.array(factors).tobytes()
         if self._last is None or self._last[0] != key:
@@ -230,14 +212,6 @@ class Search(ABC):
             results.append(result if quiet else self._remember(k, result, trial.log_theta))
         return results
 
-    def _kicked(self, trial: Trial) -> Trial | None:
-        """A better trial at the same parameters; None where it takes a search from nothing to tell."""
-        return None
-
-    def _whole(self, problem: Any, solver: Solver, settings: Settings) -> Result:
-        """The search from nothing with all starts."""
-        return run(problem, solver, settings, self.rng)
-
     def _over(self) -> bool:
         return self.stop()
 
@@ -286,14 +260,10 @@ class Search(ABC):
         cost = sum(p.inclusion_cost * len(m.indices) for p, m in zip(self._known(), models, strict=True))
         return evidence - cost + self.prior.log_density(log_theta)
 
-    def _known(self) -> Sequence[Any]:
+    def _known(self) -> Problems:
         if self._last is None:
             raise RuntimeError("a trial has its problems")
         return self._last[1]
-
-
-class GaussianSearch(Search):
-    """Trials of regressions on inner products."""
 
     def fresh(self, log_theta: Array, factors: Factors = (1.0,)) -> Trial:
         """From nothing with the noise learned, and from what that found with the noise held lower first."""
@@ -395,7 +365,7 @@ class GaussianSearch(Search):
     def held(self, trial: Trial) -> Sequence[Held]:
         """The models, their functions held."""
         return [
-            HeldGaussian(problem, model.indices, model.alpha, model.beta, own.noise_variance is None)
+            Held(problem, model.indices, model.alpha, model.beta, own.noise_variance is None)
             for problem, model, own in zip(self.problems(trial.log_theta), trial.models, self.settings, strict=True)
         ]
 
@@ -471,52 +441,6 @@ class GaussianSearch(Search):
         return Trial(log_theta, models, means, evidence, height, number, tuple(counts), factors)
 
 
-class LaplaceSearch(Search):
-    """Trials by the solver's own first start."""
-
-    def fresh(self, log_theta: Array, factors: Factors = (1.0,)) -> Trial:
-        """From nothing, by the first of the solver's starts alone."""
-        empty = [Warm([], np.zeros(0), 1.0)] * len(self.settings)
-        return self._searched(log_theta, empty, [0] * len(empty), factors)
-
-    def onward(self, trial: Trial, found: Climbed) -> Trial:
-        """From the functions of a trial at other parameters."""
-        log_prior = self.prior.log_density(found.log_theta)
-        problems = self.problems(found.log_theta)
-        warm = [Warm(m.indices, np.exp(logs), 1.0) for m, logs in zip(trial.models, found.logs, strict=True)]
-        for k, (held, logs) in enumerate(zip(self.held(trial), found.logs, strict=True)):
-            there = held.evaluate(self.family.columns(found.log_theta, held.functions), logs).evidence
-            height = there - problems[k].inclusion_cost * len(logs) + log_prior
-            self.histories[k].append(Record(self._next, "kernel", -1, 0, there, height, len(logs), 1.0))
-        return self._searched(found.log_theta, warm, trial.n_iter, (1.0,))
-
-    def held(self, trial: Trial) -> Sequence[Held]:
-        """The models, their functions held."""
-        return [
-            HeldLaplace(problem, model.indices, model.alpha, mean)
-            for problem, model, mean in zip(self.problems(trial.log_theta), trial.models, trial.means, strict=True)
-        ]
-
-    def _searched(self, log_theta: Array, begin: Sequence[Warm], made: Sequence[int], factors: Factors) -> Trial:
-        results, problems = [], self.problems(log_theta, factors)
-        for k, (problem, own, warm) in enumerate(zip(problems, self.settings, begin, strict=True)):
-            solver = self._numbered(k, False)
-            if isinstance(solver, Sequential) and solver.exchange == "never":
-                solver.exchange = "converged"  # the search is made at many parameters: each must end well
-            # Where classes separate, the last of many moves bring little; the full search at the end makes them.
-            quick = replace(own, tol=max(own.tol, _COARSE), max_iter=min(own.max_iter, _FEW_MOVES))
-            result = run(problem, solver, replace(quick, keeper=None, warm=warm), self.rng)
-            results.append(result)
-            if result.status is Status.INTERRUPTED:
-                break
-        stopped = results[-1].status is Status.INTERRUPTED
-        trial = self._told(log_theta, results, factors, made)
-        if stopped:
-            self.unfinished = trial
-            raise Interrupted
-        return trial
-
-
 def _singly(noise_variance: float | None, max_iter: int = _MOVES) -> Settings:
     """Settings of a search by single moves."""
     return Settings(_COARSE, min(_MOVES, max_iter), noise_variance, whole=True)
@@ -526,8 +450,3 @@ def _nothing(data: Gram, settings: Settings) -> GaussianModel:
     """The model without functions, of targets that are all noise."""
     beta = 1.0 / (settings.noise_variance or data.mean_square or 1.0)
     return GaussianModel.empty(data, beta, learn_noise=False)
-
-
-def search_for(problems: Problems) -> type[Search]:
-    """How trials of these problems are made."""
-    return GaussianSearch if all(isinstance(problem, GaussianProblem) for problem in problems) else LaplaceSearch

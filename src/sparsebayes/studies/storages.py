@@ -40,7 +40,8 @@ Four things differ from one kind to another:
 - Error bars are calibrated on rows left out only where single rows are at hand: with chunks, Dask, devices and the
   columns of a memory-mapped array `std_scale_` is 1 ([trust](trust.md)).
 - Where the functions of a regression use up more than a tenth of the rows, its noise is checked on rows left out.
-  Chunks and partitions have only sums over rows, so there a start that uses up more rows is never accepted.
+  Chunks, partitions and memory-mapped arrays without kernels on the rows have only sums over rows: a row with a weight
+  of three is three rows there, and a start that uses up more rows is never accepted.
 - `checkpoint` is for searches that take long. Where a classifier's functions come from a regression on the classes
   (several classes that share functions, `evidence="indicators"`) it is refused everywhere.
 

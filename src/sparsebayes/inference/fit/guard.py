@@ -9,7 +9,7 @@ outside:
 
 * *suspicion*: the functions use up more than a quarter of the rows, :math:`\sum_m\gamma_m > N/4`, a row and its copies
   (or a weight) counted once;
-* *judgement*: the same problem is solved with the conservative rule of ``support.py``, and rows that were left out
+* *judgement*: the same problem is solved with the conservative rule of ``objective.py``, and rows that were left out
   (``folds.py``) say which of the two noise levels is the better one: the suspect has collapsed where its densities are
   lower and its predictions not clearly nearer.  Where there are no rows, only sums over them,
   the conservative rule's own objective says it;

@@ -21,8 +21,8 @@ and each half of it is a problem that is known already:
   :math:`(t_n-\phi_n^\top\boldsymbol\mu)^2+\phi_n^\top\boldsymbol\Sigma\phi_n`, which are Gamma distributed
   (``likelihood/squares.py``), and the rest is Laplace's evidence of that problem.
 
-A function of the noise has to bring what one of the conservative rule does (``support.py``): among as many functions as
-rows there is always one along which squared residuals happen to grow.  The noise stays constant unless
+A function of the noise has to bring what one of the conservative rule does (``objective.py``): among as many functions
+as rows there is always one along which squared residuals happen to grow.  The noise stays constant unless
 :math:`\mathcal F` with these costs is larger than the evidence with constant noise.
 """
 
