@@ -26,7 +26,7 @@ from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, solve_cholesky
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.models.nearest import nearest_covariance
-from sparsebayes.inference.models.newton import Mode, find_better_mode, find_mode, mode_at
+from sparsebayes.inference.models.newton import Mode, find_better_mode, find_mode
 from sparsebayes.inference.models.screening import Measured
 
 # An addition that does not gain enough is tried again with the precision this many times larger.
@@ -94,7 +94,7 @@ class LaplaceActive(Active):
     ) -> LaplaceActive:
         """Posterior of a given model, computed from nothing but the data; its mode where that is known already."""
         columns = problem.active(indices)
-        return cls(problem, columns, alpha.copy(), None if mean is None else mode_at(columns, alpha, mean))
+        return cls(problem, columns, alpha.copy(), None if mean is None else Mode.at(columns, alpha, mean))
 
     def like(
         self,
@@ -151,7 +151,7 @@ class LaplaceActive(Active):
         alpha = self.alpha.copy()
         alpha[j] *= np.exp(difference)
         mean = self.mean - difference * self.alpha[j] * self.mean[j] * self.covariance[:, j]
-        return self._with(self._columns, alpha, mode_at(self._columns, alpha, mean))
+        return self._with(self._columns, alpha, Mode.at(self._columns, alpha, mean))
 
     def evidence(self) -> float:
         """Laplace's log evidence."""

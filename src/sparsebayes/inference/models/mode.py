@@ -138,7 +138,7 @@ class LaplaceProblem:
         large that going through its scores is the cost.
         """
         if self.watched is not None:
-            return self.watch(fresh)
+            return replace(self, watched=np.union1d(self.watched, fresh))
         whole = self.parent
         if whole is not None and whole.stand_in is not None and whole.design.shape[1] <= _SCORED:
             return whole.roughly()
@@ -146,17 +146,8 @@ class LaplaceProblem:
 
     def roughly(self) -> LaplaceProblem:
         """The whole problem, its functions scored by the stand-in alone, or at a glance where it is large."""
-        return replace(self, parent=self, watched=np.zeros(0, dtype=np.intp) if self.is_large else None)
-
-    @property
-    def is_large(self) -> bool:
-        """Whether scoring all functions exactly costs far more than finding a mode."""
-        rows, columns = self.design.shape
-        return rows * columns > LARGE
-
-    def watch(self, columns: Index) -> LaplaceProblem:
-        """This problem with further columns scored exactly."""
-        return self if self.watched is None else replace(self, watched=np.union1d(self.watched, columns))
+        rows, columns = self.design.shape  # of many, scoring all exactly costs far more than finding a mode
+        return replace(self, parent=self, watched=np.zeros(0, dtype=np.intp) if rows * columns > LARGE else None)
 
     def _part(self, members: Index, *values: Any) -> LaplaceProblem:
         """The problem of these columns, whose values come one after the other."""

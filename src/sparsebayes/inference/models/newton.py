@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -25,21 +25,55 @@ _HOPE = 5.0
 
 @dataclass(frozen=True)
 class Mode:
-    """Mode of the posterior of the active weights, and the evidence there.
+    """Weights on the way to the mode of their posterior, or there: the likelihood, and Laplace's evidence.
 
-    ``factor`` is the upper Cholesky factor of the posterior precision.
+    Attributes
+    ----------
+    mean, alpha : ndarray of shape (a,)
+        The weights, and their precisions.
+    point : Point
+        The likelihood there.
     """
 
     mean: Array
+    alpha: Array
     point: Point
-    precision: Array
-    factor: Array
-    evidence: float
+
+    @classmethod
+    def at(cls, active: ActiveColumns, alpha: Array, weights: Array, known: Point | None = None) -> Mode:
+        """What there is at weights that are known to be the mode, or lie on the way to it."""
+        return cls(weights, alpha, active.at(weights, known))
+
+    def moved(self, step: Array, length: float) -> Mode:
+        """A part of a step away."""
+        return Mode.at(self.point.columns, self.alpha, self.mean + length * step)
 
     @property
     def outputs(self) -> Any:
         """Outputs of all rows, (N, K), or whatever stands for them where the rows are elsewhere."""
         return self.point.outputs
+
+    @property
+    def height(self) -> float:
+        """The log posterior up to a constant (T&F eq. 10)."""
+        return self.point.fit - 0.5 * float(self.alpha @ self.mean**2)
+
+    @cached_property
+    def precision(self) -> Array:
+        """Of the posterior, by Laplace (T&F eq. 11)."""
+        precision = self.point.gram.copy()
+        precision.flat[:: len(precision) + 1] += self.alpha
+        return precision
+
+    @cached_property
+    def factor(self) -> Array:
+        """Its upper Cholesky factor."""
+        return cholesky(self.precision)
+
+    @cached_property
+    def evidence(self) -> float:
+        """Laplace's evidence, where this is the mode."""
+        return log_evidence(self.point.fit, self.mean, self.alpha, log_det(self.factor))
 
 
 def find_mode(active: ActiveColumns, alpha: Array, start: Array, known: Point | None = None) -> Mode:
@@ -56,8 +90,8 @@ def find_mode(active: ActiveColumns, alpha: Array, start: Array, known: Point | 
     known : Point, optional
         A point with the outputs of these weights, where there is one.
     """
-    *_, last = _newton(active, alpha, start, known)
-    return last.mode(alpha)
+    *_, (mode, _) = _newton(active, alpha, start, known)
+    return mode
 
 
 def find_better_mode(
@@ -68,88 +102,35 @@ def find_better_mode(
     The evidence settles as fast as Newton's method converges: where even many times what the last step brought would
     not be enough, the steps to come are not made.  That is a guess, made only in a working set.
     """
-    before, last = -np.inf, None
+    before, mode = -np.inf, None
     guess = active.problem.parent is not None
-    for last in _newton(active, alpha, start, known):
-        if not guess:
-            continue
-        here = last.evidence(alpha)
-        if here + last.decrement + _HOPE * max(0.0, here - before) < beat:
+    for mode, promise in _newton(active, alpha, start, known):
+        if guess and mode.evidence + promise + _HOPE * max(0.0, mode.evidence - before) < beat:
             return None
-        before = here
-    mode = None if last is None else last.mode(alpha)
+        before = mode.evidence if guess else before
     return mode if mode is not None and mode.evidence > beat else None
 
 
-def mode_at(active: ActiveColumns, alpha: Array, weights: Array) -> Mode:
-    """What there is at weights that are known to be the mode."""
-    return _Stage.at(_Iterate.at(active, alpha, weights), alpha).mode(alpha)
-
-
-@dataclass(frozen=True)
-class _Iterate:
-    """Weights, the likelihood there, and the log posterior up to a constant (T&F eq. 10)."""
-
-    weights: Array
-    point: Point
-    height: float
-
-    @classmethod
-    def at(cls, active: ActiveColumns, alpha: Array, weights: Array, known: Point | None = None) -> _Iterate:
-        point = active.at(weights, known)
-        return cls(weights, point, point.fit - 0.5 * float(alpha @ weights**2))
-
-    def moved(self, active: ActiveColumns, alpha: Array, step: Array, length: float) -> _Iterate:
-        """A part of a step away."""
-        return _Iterate.at(active, alpha, self.weights + length * step)
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """An iterate on the way to the mode, the precision there, and by what Newton's next step would raise its height."""
-
-    iterate: _Iterate
-    precision: Array
-    factor: Array
-    decrement: float = 0.0
-
-    @classmethod
-    def at(cls, iterate: _Iterate, alpha: Array) -> _Stage:
-        precision = iterate.point.gram.copy()
-        precision.flat[:: len(alpha) + 1] += alpha
-        return cls(iterate, precision, cholesky(precision))
-
-    def evidence(self, alpha: Array) -> float:
-        """Laplace's evidence, were this the mode."""
-        return log_evidence(self.iterate.point.fit, self.iterate.weights, alpha, log_det(self.factor))
-
-    def mode(self, alpha: Array) -> Mode:
-        """This as the mode."""
-        return Mode(self.iterate.weights, self.iterate.point, self.precision, self.factor, self.evidence(alpha))
-
-
-def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | None) -> Iterator[_Stage]:
-    """Damped Newton steps; the last stage is the mode."""
+def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | None) -> Iterator[tuple[Mode, float]]:
+    """Damped Newton steps, and by what the next one would raise the height; the last is the mode."""
     # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
     enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
-    here = _Iterate.at(active, alpha, start, known)
-    final = 0
+    here, final = Mode.at(active, alpha, start, known), 0
     for _ in range(_NEWTON_STEPS if len(alpha) else 0):
-        stage = _Stage.at(here, alpha)
-        gradient = here.point.slope - alpha * here.weights
-        step = solve_cholesky(stage.factor, gradient)
+        gradient = here.point.slope - alpha * here.mean
+        step = solve_cholesky(here.factor, gradient)
         decrement = float(gradient @ step)
-        yield replace(stage, decrement=decrement)
+        yield here, decrement
         # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
         final += decrement <= enough * max(1.0, abs(here.height))
-        move = partial(here.moved, active, alpha, step)
+        move = partial(here.moved, step)
         there = move(1.0) if final else line_search(move, here.height, decrement)
         if there is None:
             break
         here = there
         if final == last:
             break
-    yield _Stage.at(here, alpha)
+    yield here, 0.0
 
 
 class Climbed(Protocol):
