@@ -263,8 +263,7 @@ class LaplaceActive(Active):
 
         The predicted precisions may be too small where rows saturate; then larger ones are tried, as long as the slope
         of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.  Saturation lasts: in a working set the
-        next trial begins near where this one succeeds, which is a fifth of the time of segment and satimage, one class
-        against the rest.
+        next trial begins near where this one succeeds.
         """
         found, start = self.statistics(), np.append(self.mean, np.zeros(len(functions)))
         promise = 0.5 * float(np.sum((found.q2[functions] - found.s[functions]) / alpha))

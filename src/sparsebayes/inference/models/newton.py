@@ -53,7 +53,7 @@ class Mode:
         """Outputs of all rows, (N, K), or whatever stands for them where the rows are elsewhere."""
         return self.point.outputs
 
-    @property
+    @cached_property
     def height(self) -> float:
         """The log posterior up to a constant (T&F eq. 10)."""
         return self.point.fit - 0.5 * float(self.alpha @ self.mean**2)
