@@ -53,9 +53,13 @@ class Mode:
         """Outputs of all rows, (N, K), or whatever stands for them where the rows are elsewhere."""
         return self.point.outputs
 
-    @cached_property
+    @property
     def height(self) -> float:
         """The log posterior up to a constant (T&F eq. 10)."""
+        return self._height
+
+    @cached_property
+    def _height(self) -> float:
         return self.point.fit - 0.5 * float(self.alpha @ self.mean**2)
 
     @cached_property
