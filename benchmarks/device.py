@@ -228,6 +228,26 @@ def ripley_million(bench: Bench) -> dict[str, Any]:
     return {"points": n, "candidates": n} | cost | certificate(model) | {"error_rate": float(np.mean(wrong))}
 
 
+def ten_classes(bench: Bench) -> dict[str, Any]:
+    """Ten classes in the plane, each a mixture of two Gaussians, a hundred thousand points."""
+    from sparsebayes import RVC
+
+    X, y = mixture(bench.size(100_000), seed=0)
+    there = bench.put(X), bench.put(y)
+    model, cost = bench.measure(lambda: RVC().fit(*there))
+    fresh, labels = mixture(bench.size(20_000), seed=1)
+    wrong = bench.torch.asarray(model.predict(bench.put(fresh))).cpu().numpy() != labels
+    return {"points": len(X), "classes": 10} | cost | certificate(model) | {"error_rate": float(np.mean(wrong))}
+
+
+def mixture(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points of ten classes, two Gaussians each, at fixed places."""
+    places = np.random.default_rng(12).uniform(-4.0, 4.0, (20, 2))
+    rng = np.random.default_rng(seed)
+    part = rng.integers(0, 20, n)
+    return places[part] + 0.6 * rng.standard_normal((n, 2)), part // 2
+
+
 def sgpr(bench: Bench) -> dict[str, Any]:
     """A sparse Gaussian process of 500 inducing points, 100 steps of Adam, a million points.
 
@@ -339,6 +359,7 @@ def gpytorch_trainer(gpytorch: Any, bench: Bench, inputs: Any, targets: Any) -> 
 MEASURES: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "sinc_million": sinc_million,
     "ripley_million": ripley_million,
+    "ten_classes": ten_classes,
     "sgpr": sgpr,
     "sinc_ten_million": sinc_ten_million,
 }
