@@ -36,7 +36,9 @@ def split(array, parts=3):
 @pytest.mark.parametrize("k", range(10))
 def test_regression(client, k):
     X, y = regression(k)
-    if k == 7:  # every row is there twice, which sums cannot tell: with rows at hand a noise that collapses is held
+    # A noise that uses up many rows is judged on rows left out, which sums have none of: it is given where the two may
+    # differ, a model of 18 functions for 70 rows, and every row there twice.
+    if k in (6, 7):
         here, there = (RVR(noise_variance=0.05).fit(*rows) for rows in ((X, y), (split(X), split(y))))
     else:
         here, there = on_numpy(RVR, k), RVR().fit(split(X), split(y))

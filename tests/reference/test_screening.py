@@ -5,6 +5,7 @@ import pytest
 
 from sparsebayes import RVR, datasets
 from sparsebayes.basis import RBF
+from sparsebayes.basis.arrays import HOST
 from sparsebayes.design import DenseDesign, LazyDesign, compress_kernel
 from sparsebayes.inference.models import screening
 from sparsebayes.inference.models.evidence import best_moves
@@ -127,14 +128,14 @@ def test_what_decides_at_a_mode_is_exact_whatever_the_stand_in_says(seed, output
     span = np.linalg.qr(rng.standard_normal((n, 4)))[0]
     half = np.stack([root[:, [k]] * span for k in range(outputs)])
     along = 0.01 * root * rng.standard_normal((n, outputs))
-    unlike = Directions(np.zeros((n, outputs)), along, curvature, half)
+    unlike = Directions(HOST, np.zeros((n, outputs)), along, curvature, half)
     s = unlike.measure(DenseDesign(Phi)).s.reshape(outputs, n)
     gradient, hidden = np.empty((n, outputs)), []
     for k in range(outputs):
         noise, columns = 1.5 * rng.standard_normal(n), root[:, [k]] * Phi
         gradient[:, k], m = hidden_gain(columns, root[:, [k]] * rough, s[k], root[:, k], noise)
         hidden.append(k * n + m)
-    directions = Directions(gradient, along, curvature, half)
+    directions = Directions(HOST, gradient, along, curvature, half)
     exact, guessed = directions.measure(DenseDesign(Phi)), directions.measure(close)
     assert np.all(exact.q2[hidden] > 3.0 * exact.s[hidden])
     assert np.all(guessed.q2[hidden] < guessed.s[hidden])
@@ -170,7 +171,7 @@ def test_a_norm_that_the_stand_in_overestimates_rules_nothing_out(seed):
         weights @ rough**2, (rough.T @ gradient)[:, None], 1.0, whitened, weights, close, np.ones(300, dtype=bool)
     )
     assert left[m]
-    directions = Directions(gradient[:, None], np.zeros((300, 1)), weights[:, None], np.zeros((1, 300, 1)))
+    directions = Directions(HOST, gradient[:, None], np.zeros((300, 1)), weights[:, None], np.zeros((1, 300, 1)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(screening, "_MANY", 1.0)
         found = directions.screen(DenseDesign(Phi), close, np.ones(300, dtype=bool))
@@ -196,7 +197,7 @@ def test_a_change_of_curvature_that_the_stand_in_does_not_see_is_bounded(seed, m
     m = int(np.argmax(np.where(weak, np.sum(outside**2, axis=0), -1.0)))
     unit = outside[:, m] / np.linalg.norm(outside[:, m])
     along = unit * (q[m] - 2.0 * s[m] / q[m]) / (Phi[:, m] @ unit)
-    directions = Directions(gradient[:, None], along[:, None], curvature[:, None], np.zeros((1, n, 1)))
+    directions = Directions(HOST, gradient[:, None], along[:, None], curvature[:, None], np.zeros((1, n, 1)))
     exact, guessed = directions.measure(DenseDesign(Phi)), directions.measure(close)
     assert exact.q2[m] > 1.9 * exact.s[m]
     assert guessed.q2[m] < 0.6 * guessed.s[m]

@@ -2,7 +2,7 @@
 
 from .bernoulli import Bernoulli
 from .categorical import Categorical
-from .device import ArrayBernoulli, ArrayCategorical, ArrayLikelihood
+from .device import ArrayBernoulli, ArrayCategorical
 from .expected import expected_slope, softmax
 from .poisson import Poisson
 from .protocol import Classes, Curvature, Likelihood
@@ -13,7 +13,6 @@ __all__ = [
     "ROBUST",
     "ArrayBernoulli",
     "ArrayCategorical",
-    "ArrayLikelihood",
     "Bernoulli",
     "Categorical",
     "Classes",

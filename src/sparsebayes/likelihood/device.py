@@ -1,20 +1,14 @@
-"""Classes of rows that live on a device: ``bernoulli.py`` and ``categorical.py`` in the array API."""
+"""Classes of rows on a device: ``bernoulli.py`` and ``categorical.py`` in the array API, log likelihood included."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparsebayes.basis.arrays import Place
 
 from .expected import softmax
 from .protocol import Classes, Curvature
-
-
-class ArrayLikelihood(Classes):
-    """A likelihood whose targets and outputs are arrays of a place; the log likelihood stays there too."""
-
-    place: Place
 
 
 def _expit(xp: Any, y: Any) -> Any:
@@ -24,7 +18,7 @@ def _expit(xp: Any, y: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class ArrayBernoulli(ArrayLikelihood):
+class ArrayBernoulli(Classes):
     """Two classes.
 
     Parameters
@@ -37,7 +31,7 @@ class ArrayBernoulli(ArrayLikelihood):
         Sample weights.
     """
 
-    place: Place
+    place: Place = field()
     signs: Any
     weights: Any
 
@@ -65,7 +59,7 @@ class ArrayBernoulli(ArrayLikelihood):
 
 
 @dataclass(frozen=True)
-class ArrayCategorical(ArrayLikelihood):
+class ArrayCategorical(Classes):
     """Several classes, by the softmax.
 
     Parameters
@@ -78,7 +72,7 @@ class ArrayCategorical(ArrayLikelihood):
         Sample weights.
     """
 
-    place: Place
+    place: Place = field()
     targets: Any
     weights: Any
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsebayes.basis.arrays import HOST, Place
 from sparsebayes.typing import Array
 
 
@@ -43,7 +44,15 @@ class Curvature:
 
 
 class Likelihood(ABC):
-    """A log-concave likelihood of N rows with K outputs each; the targets and sample weights are inside."""
+    """A log-concave likelihood of N rows with K outputs each; the targets and sample weights are inside.
+
+    Attributes
+    ----------
+    place : Place
+        Where outputs, gradients and curvatures are arrays: memory, unless it says otherwise.
+    """
+
+    place: Place = HOST
 
     @property
     @abstractmethod

@@ -108,19 +108,19 @@ class LaplaceProblem:
 
     @cached_property
     def _flat_curvature(self) -> Array:
-        place = self.design.place
+        place = self.likelihood.place
         curvature = self.likelihood.curvature(place.put(np.zeros(self.likelihood.shape)))
         return place.get(curvature.diagonal[:, 0]).copy()
 
     def restrict(self, members: Index) -> LaplaceProblem:
         """The problem of a part of the columns, held where the rows are."""
-        return self._part(members, self._fetch(self, members))
+        return self._part(members, self.fetch(members))
 
     def enlarge(self, fresh: Index) -> LaplaceProblem:
         """A part of a problem with further columns of it at the end."""
         if self.parent is None or self.members is None:
             raise TypeError("only a part of a problem can be enlarged")
-        values = self._fetch(self, slice(None)), self._fetch(self.parent, fresh)
+        values = self.fetch(slice(None)), self.parent.fetch(fresh)
         return self.parent._part(np.concatenate([self.members, fresh]), *values)
 
     def reduced(self, tell: Callable[[float], None], *, noise_given: bool) -> LaplaceProblem | None:
@@ -162,14 +162,14 @@ class LaplaceProblem:
             members=members,
         )
 
-    @staticmethod
-    def _fetch(problem: LaplaceProblem, columns: Index | slice) -> Any:
-        """Values of some columns, where the rows are."""
-        return problem.design.native(columns)
+    def fetch(self, columns: Index | slice) -> Any:
+        """Values of some columns, where the likelihood is: rows on a device whose likelihood is not are fetched."""
+        design = self.design
+        return design.columns(columns) if self.likelihood.place is HOST else design.native(columns)
 
     def _held(self, values: tuple[Any, ...]) -> Design:
         """The design of columns that were fetched."""
-        place = self.design.place
+        place = self.likelihood.place
         return (DenseDesign if place is HOST else ArrayDesign)(place.join(list(values), 1))
 
     def active(self, indices: list[int]) -> ActiveColumns:
@@ -266,9 +266,9 @@ class ActiveColumns:
     """
 
     def __init__(self, problem: LaplaceProblem, indices: list[int], values: Any = None) -> None:
-        self.problem, self.indices, self.place = problem, list(indices), problem.design.place
+        self.problem, self.indices, self.place = problem, list(indices), problem.likelihood.place
         columns, self.outputs = problem.split(indices)
-        self.values = problem.design.native(columns) if values is None else values
+        self.values = problem.fetch(columns) if values is None else values
         self.groups = [np.flatnonzero(self.outputs == k) for k in range(problem.n_outputs)]
         self._blocks = [self.values] if problem.n_outputs == 1 else [self._taken(group) for group in self.groups]
 
@@ -277,7 +277,7 @@ class ActiveColumns:
 
     def add(self, functions: list[int]) -> ActiveColumns:
         """With these functions more."""
-        fresh = self.problem.design.native(self.problem.split(functions)[0])
+        fresh = self.problem.fetch(self.problem.split(functions)[0])
         return ActiveColumns(self.problem, [*self.indices, *functions], self.place.join([self.values, fresh], 1))
 
     def on(self, problem: LaplaceProblem, indices: list[int]) -> ActiveColumns:

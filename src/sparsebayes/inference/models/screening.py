@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.basis.arrays import Place
+from sparsebayes.basis.arrays import HOST, Place
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.typing import Index
@@ -120,7 +120,8 @@ class Directions:
         """Products of all functions with g, v and half, and their squared norms, output after output."""
         for k in range(self.gradient.shape[1]):
             beside = [self.gradient[:, k : k + 1], self.along[:, k : k + 1], self.half[k, ...]]
-            yield design.moments_there(self.place.join(beside, 1), self.curvature[:, k])
+            moments = design.moments if self.place is HOST else design.moments_there
+            yield moments(self.place.join(beside, 1), self.curvature[:, k])
 
     def measure(self, design: Design) -> Measured:
         """The statistics of the functions of a design."""

@@ -84,10 +84,9 @@ class PartitionedProblem(LaplaceProblem):
     def _part(self, members: Index, *values: Any) -> LaplaceProblem:
         return replace(super()._part(members, *values), numbers=self.numbers[members])  # pyright: ignore[reportCallIssue]
 
-    @staticmethod
-    def _fetch(problem: LaplaceProblem, columns: Index | slice) -> Counted:
+    def fetch(self, columns: Index | slice) -> Counted:
         """No more than how many there are: the rows stay where they are."""
-        rows, functions = problem.design.shape
+        rows, functions = self.design.shape
         return Counted(rows, len(np.arange(functions)[columns]))
 
     def _held(self, values: tuple[Any, ...]) -> Design:
