@@ -112,4 +112,4 @@ def left_out_scores(posterior: GaussianPosterior, values: Array, y: Array, weigh
     spread = posterior.spread(values)
     leverage = np.minimum(weights * spread / posterior.noise_variance, 1.0 - 1e-6)
     residual = (y - posterior.predict(values)) / (1.0 - leverage)
-    return np.abs(residual) / posterior.standard_deviation(values, spread * leverage / (1.0 - leverage))
+    return np.abs(residual) / np.sqrt(posterior.noise_square(values) + spread / (1.0 - leverage))

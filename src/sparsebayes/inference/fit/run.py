@@ -235,8 +235,7 @@ class _Run:
             if active.problem.members is None:  # else more functions come, and nobody knows how many
                 tell(plan.share(number + 1, self.leader))
         if best is not begun:
-            final = climb(best.exactly(), self.settings.tol, batch=batch, accepted=self._noting(self.best))
-            self.best = replace(self.best, model=final).exact(self.solver)
+            self.best = replace(self.best, model=self._climbed(best, self.best)).exact(self.solver)
 
     def _from_sample(
         self, part: Gram, data: Gram, plan: Plan, tol: float, fixed: float | None, batch: int
@@ -392,10 +391,16 @@ class _Run:
         """Go on from an exact active set by the loop in batches, until no addition gains ``tol``."""
         state, active = start.state, start.state.active
         data, learn = Gram(active.problem), state.learn_noise
-        model = GaussianModel.weighing(data, active.indices, active.alpha, active.beta, learn, suffice=False)
-        final = climb(model, self.settings.tol, batch=self._batch(data), accepted=self._noting(start))
+        begun = GaussianModel.weighing(data, active.indices, active.alpha, active.beta, learn)
+        final = self._climbed(begun, start)
         state.active = _exact_active(final)
         state.evidence, start.members = state.active.evidence(), _lifted(active.problem, final.indices)
+
+    def _climbed(self, model: GaussianModel, start: _Start) -> GaussianModel:
+        """Where no addition gains ``tol``: by inner products, then among functions that these cannot tell apart."""
+        batch, noted = self._batch(model.data), self._noting(start)
+        reached = climb(model, self.settings.tol, batch=batch, accepted=noted)
+        return climb(reached.exactly(), self.settings.tol, batch=batch, accepted=noted) if reached.hides else reached
 
     def _batch(self, data: Gram) -> int:
         """Functions that are added at once at most."""

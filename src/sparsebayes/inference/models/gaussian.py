@@ -404,10 +404,16 @@ class GaussianModel:
     def weighing(
         cls, data: Gram, indices: list[int], alpha: Array, beta: float, learn_noise: bool, *, suffice: bool = True
     ) -> GaussianModel:
-        """The model of these functions, their precisions in the units of the functions; empty where it has none."""
+        """The model of these functions, their precisions in the units of the functions; empty where it has none.
+
+        It is made of the functions themselves where inner products do not, or need not, ``suffice``.
+        """
         functions = np.array(indices, dtype=np.intp)
-        model = cls.of(data, functions, alpha / data.norms[functions] ** 2, beta, learn_noise, suffice=suffice)
-        return cls.empty(data, beta, learn_noise) if model is None else model
+        for enough in (True, False) if suffice else (False,):
+            model = cls.of(data, functions, alpha / data.norms[functions] ** 2, beta, learn_noise, suffice=enough)
+            if model is not None:
+                return model
+        return cls.empty(data, beta, learn_noise)
 
     # -- what is reported ----------------------------------------------------------------------------------
 
