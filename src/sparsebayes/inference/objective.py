@@ -273,10 +273,10 @@ def score(active: Active, found: Statistics | None = None, hyperpriors: Hyperpri
 
 def verify(active: Active, scores: Moves, tol: float) -> None:
     """Replace the gains that may be rounding, where they are above ``tol``, by those of models made from the data."""
-    for i in np.flatnonzero(scores.gain > tol).tolist():
-        if active.doubtful(i):
-            moved = active.like(active.problem, *active.with_precision(i, float(scores.best[i])))
-            scores.gain[i] = max(0.0, moved.objective() - active.objective())
+    gaining = np.flatnonzero(scores.gain > tol)
+    for i in gaining[active.doubtful(gaining)].tolist():
+        moved = active.like(active.problem, *active.with_precision(i, float(scores.best[i])))
+        scores.gain[i] = max(0.0, moved.objective() - active.objective())
 
 
 # -- the support ----------------------------------------------------------------------------------------

@@ -388,9 +388,9 @@ class ActiveSet(Active):
         stacked = np.vstack([np.sqrt(self.beta) * self.R, np.diag(np.sqrt(self.alpha))])
         return float(np.linalg.cond(stacked / np.linalg.norm(stacked, axis=0)) ** 2)
 
-    def doubtful(self, i: int) -> bool:
-        """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
-        return self.fragile or bool(self.S[i] < self.beta * self.problem.sqnorms[i] / _COLLINEAR)
+    def doubtful(self, functions: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which functions and the model are so nearly dependent that the predicted gain may be rounding."""
+        return self.fragile | (self.S[functions] < self.beta * self.problem.sqnorms[functions] / _COLLINEAR)
 
     # -- other models ----------------------------------------------------------------------------------------
 

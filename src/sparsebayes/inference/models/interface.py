@@ -99,9 +99,9 @@ class Active(ABC):
         """
         return np.mean(self.mean.reshape(self.size, -1) ** 2, axis=1)
 
-    def doubtful(self, i: int) -> bool:
-        """Whether function i and the model are so nearly dependent that its predicted gain may be rounding."""
-        return False
+    def doubtful(self, functions: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which functions and the model are so nearly dependent that the predicted gain may be rounding."""
+        return np.zeros(len(functions), dtype=np.bool_)
 
     @abstractmethod
     def evidence(self) -> float:

@@ -376,7 +376,8 @@ class Sequential(Solver[SequentialState]):
         """One addition, deletion or re-estimation (T&F steps 6-8)."""
         active, alpha = state.active, float(scores.best[i])
         after = active.changed(i, alpha, at_least)
-        if after is None or (active.doubtful(i) and after.objective() <= active.objective()):  # the gain was rounding
+        rounding = after is not None and active.doubtful(np.array([i]))[0] and after.objective() <= active.objective()
+        if after is None or rounding:
             state.refused.add(i)
             return Info(REFUSED, i)
         state.active = after
