@@ -90,7 +90,7 @@ class Likelihood(ABC):
 
 
 class Classes(Likelihood):
-    """A likelihood of classes, whose curvature is known where outputs are uncertain (``expected.py``).
+    """The logistic or the softmax, whose curvature is known where outputs are uncertain (``expected.py``).
 
     One output is the log-odds of the second of two classes; differences of several are log-odds of one class against
     another.

@@ -47,7 +47,7 @@ class LikelihoodConformance(ABC):
         assert_allclose(likelihood.gradient(y), found, rtol=1e-6, atol=1e-7)
 
     def test_curvature(self) -> None:
-        """The curvature is that of the log likelihood, row by row, and log-concave."""
+        """The curvature is that of the log likelihood, row by row."""
         likelihood, y = self._case()
         n, k = y.shape
         hessian = -_numeric(lambda v: likelihood.gradient(v).ravel(), y).reshape(n, k, n, k)
@@ -56,7 +56,16 @@ class LikelihoodConformance(ABC):
             assert_allclose(blocks[row], hessian[row, :, row, :], rtol=1e-6, atol=1e-7)
             hessian[row, :, row, :] = 0.0
         assert_allclose(hessian, 0.0, atol=1e-7)
-        assert np.all(np.linalg.eigvalsh(blocks) >= -1e-12)
+
+    def test_log_concave(self) -> None:
+        """The curvature is positive semi-definite at every output, far ones too: a search goes through them."""
+        likelihood, y = self._case()
+        for scale in (1.0, -1.0, 3.0, -3.0, 10.0, -10.0):
+            blocks = likelihood.curvature(scale * y).blocks()
+            least = np.linalg.eigvalsh(blocks)[:, 0]
+            rounding = 1e-12 * np.maximum(1.0, np.abs(blocks).max(axis=(1, 2)))
+            row = int(np.argmin(least + rounding))
+            assert least[row] >= -rounding[row], f"B is negative at y = {scale * y[row]}: not log-concave"
 
     def test_curvature_change(self) -> None:
         """The derivative of tr(BV) at fixed V, by which the evidence knows that its mode moves."""

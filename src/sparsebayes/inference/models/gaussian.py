@@ -565,6 +565,9 @@ class GaussianModel:
         products = products if len(left) == len(alpha) else products.restricted(left)
         return GaussianModel(Posterior(products, *found[1:]), self.learn_noise)
 
+    # What follows is called where nothing is compiled, and for models that are made of their functions;
+    # SPARSEBAYES_COMPILED=0 has it called always.
+
     def _settled(self, tol: float) -> GaussianModel:
         """Newton's method; what leaves the model on the way and where it ends."""
         here = self.posterior
@@ -598,7 +601,7 @@ class GaussianModel:
         return GaussianModel(self._without_idle(here), self.learn_noise)
 
     def _fixed_point(self, here: Posterior, stays: NDArray[np.bool_], step: float) -> Posterior | None:
-        """One sweep over the precisions of those that stay, and the noise (T&F step 9, Tipping 2001 eqs 12-13)."""
+        """One sweep over the precisions of those that stay, and the noise (T&F step 9, report on Tipping 2001 eqs 12-13)."""
         data, well = self.data, np.maximum(here.well_determined, 1e-12)
         wanted = well / np.maximum(sumsq(here.mean) / data.n_targets, np.finfo(float).tiny)
         low, high = self._range()

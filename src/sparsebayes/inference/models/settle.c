@@ -225,7 +225,7 @@ static void drop_idle(Work *w) {
 
 /* -- MacKay's fixed point, over-relaxed -------------------------------------------------------------------- */
 
-/* One sweep over those that are not idle, and the noise (Tipping 2001 eqs 12-13), on trial. */
+/* One sweep over those that are not idle, and the noise (report on Tipping 2001 eqs 12-13), on trial. */
 static int fixed_point(Work *w, double step) {
     const Model *m = w->model;
     const Posterior *p = &w->here;

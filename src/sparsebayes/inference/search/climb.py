@@ -87,7 +87,7 @@ def climb(
     model : Model
         Where to begin.
     tol : float
-        What a move has to gain, in nats.
+        What a move has to promise, in nats; half of it has to come.
     batch : int
         Functions that are added at once at most.
     limit : float

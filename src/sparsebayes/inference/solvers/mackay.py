@@ -282,7 +282,7 @@ def _done(state: SweepState, active: Active, info: Info) -> Info:
 
 
 class MacKay(FixedPoint):
-    r"""The fixed point of Tipping 2001, eqs 12-13, after MacKay.
+    r"""The fixed point of Tipping 2001 (eqs 12-13 of the report), after MacKay.
 
     Parameters
     ----------
