@@ -601,7 +601,7 @@ class GaussianModel:
         return GaussianModel(self._without_idle(here), self.learn_noise)
 
     def _fixed_point(self, here: Posterior, stays: NDArray[np.bool_], step: float) -> Posterior | None:
-        """One sweep over the precisions of those that stay, and the noise (T&F step 9, report on Tipping 2001 eqs 12-13)."""
+        """One sweep over the precisions of those that stay, and the noise (T&F step 9, report eqs 12-13)."""
         data, well = self.data, np.maximum(here.well_determined, 1e-12)
         wanted = well / np.maximum(sumsq(here.mean) / data.n_targets, np.finfo(float).tiny)
         low, high = self._range()
