@@ -271,3 +271,24 @@ def test_rows_of_very_different_weights(likelihood):
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=20)
     model = SparseBayesRegressor(likelihood=likelihood).fit(X, y, sample_weight=weights)
     assert np.all(np.abs(model.predict(X)) < 10.0)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("far", [1e4, 1e5])
+def test_an_outlier_of_student_t_costs_a_logarithm_however_far_it_is(far, fit_intercept):
+    r"""Begun at one small precision, such rows were all of the sum of squares: an empty model, a hundred nats low.
+
+    The log density of a far row falls by :math:`(\nu+1)` times the logarithm of its distance, here with :math:`\nu=2`;
+    what the intercept's prior adds is little.
+    """
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(25, 2))
+    y = 2.0 * X[:, 0] + 0.3 * rng.normal(size=25)
+    y[:3] = 100.0
+    near = SparseBayesRegressor(likelihood="student-t", fit_intercept=fit_intercept).fit(X, y)
+    y[:3] = far
+    model = SparseBayesRegressor(likelihood="student-t", fit_intercept=fit_intercept).fit(X, y)
+    np.testing.assert_allclose(model.coef_, near.coef_, atol=0.01)
+    assert model.noise_variance_ == pytest.approx(near.noise_variance_, rel=0.02)
+    lost = 3 * 3 * np.log(far / 100.0)
+    assert near.log_marginal_likelihood_ - model.log_marginal_likelihood_ == pytest.approx(lost, rel=0.13)

@@ -195,10 +195,14 @@ class StudentT(RobustNoise):
     degrees: float = 4.0
 
     @classmethod
-    def begin(cls, targets: Array, inliers: Rows) -> StudentT:
-        """Begin from rows taken for data; the others begin with precisions that are very small."""
-        rate = np.where(inliers, 2.5, 250.0)
-        return cls(np.full(len(targets), 2.5), rate)
+    def begin(cls, scaled: Array, inliers: Rows) -> StudentT:
+        """Begin from rows taken for data; the others begin with precisions that are very small.
+
+        ``scaled`` are the expected squared residuals over the noise variance: under one small precision for all of them
+        the farthest outliers would still be most of the sum of squares.
+        """
+        rate = np.where(inliers, 2.5, np.maximum(250.0, 0.5 * (cls.degrees + scaled)))
+        return cls(np.full(len(scaled), 2.5), rate)
 
     @property
     def weights(self) -> Array:

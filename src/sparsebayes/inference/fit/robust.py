@@ -85,7 +85,8 @@ def run_robust(
     mixture = max(starts, key=lambda found: found.bound)
     if kind is OutlierMixture:
         return mixture
-    return loop.settle(kind.begin(target, mixture.noise.weights > _DATA), mixture.result)
+    scaled = expected_squares(problem, mixture.result) * mixture.result.active.beta
+    return loop.settle(kind.begin(scaled, mixture.noise.weights > _DATA), mixture.result)
 
 
 @dataclass(frozen=True)
