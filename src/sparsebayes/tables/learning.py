@@ -389,8 +389,8 @@ class _Fits:
         rows = self.estimator
         made = {ROWS: rows if isinstance(rows.kernel, RBF) else self._make(ROWS, rows.kernel_)}
         made[COLUMNS] = self._make(COLUMNS)
-        # Of several classes, folds take too long; outliers among rows left out are beyond the bars of the mixture.
-        if not self._several() and self.options.likelihood != "outliers":
+        # Outliers among rows left out are beyond the bars of the mixture.
+        if self.options.likelihood != "outliers":
             made[BOTH] = self._make(BOTH, self._width_beside_columns(made[ROWS].kernel))
             search = partial(_search, solver=self.options.solver, observe=self.observe)
             self.choice = by_folds(made, self.X, self.y, self.options.seed, search)

@@ -49,7 +49,7 @@ def rows_beside_rivals(
     Contestants run in turn, so that all see the same machine; medians count. A rival that is not installed is reported
     as not run. All rows together take the better part of an hour.
 
-    Other measurements, each with a --help of its own: 'bench ledger' (the search against its earlier states), 'bench
+    Other measurements, each with a help of its own: 'bench ledger' (the search against its earlier states), 'bench
     intervals' (do error bars hold), 'bench classes', 'bench widths' and 'bench large'.
     """
     from rich.console import Console
