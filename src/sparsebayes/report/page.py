@@ -43,8 +43,8 @@ _INPUTS_SHOWN = 6
 _WORST, _BESIDE = 5, 3
 # Where a regression on the classes chose the functions, there is one record, and nothing to play.
 _IN_ONE_STEP = (
-    "The search took a single step: a regression on the classes chose the functions, and the probabilities of the classes "
-    "decided how strongly all of them together are held back."
+    "The search took a single step: a regression on the classes chose the functions, and the probabilities of the "
+    "classes decided how strongly all of them together are held back."
 )
 # What few readers ask for, and the length of a text that has a wide card.
 _TECHNICAL = ("error bars", "log evidence", "status", "certificate", "time")
