@@ -89,6 +89,11 @@ class TestOthers:
         kept = [text for text in shown.ax_.get_legend_handles_labels()[1] if "kept" in text]
         assert kept == [f"start {est.certificate_.start}, kept"]
 
+    def test_a_search_of_one_record_is_seen(self, ripley):
+        est, X, y = ripley
+        assert len(est.history_) == 1
+        assert plot_evidence(est).ax_.get_lines()[0].get_marker() == "o"
+
     def test_calibration(self, sinc, ripley):
         for est, X, y in (sinc, ripley):
             shown = plot_calibration(est, X, y)
