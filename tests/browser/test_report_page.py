@@ -166,7 +166,9 @@ def test_light_dark_and_paper_have_contrast(page, scheme):
 def test_another_class_is_chosen(browser, tmp_path):
     X = np.random.default_rng(0).normal(size=(80, 2))
     y = np.where(X[:, 0] > 0.5, "a", np.where(X[:, 1] > 0, "b", "c"))
-    write_report(tmp_path / "r.html", RVC(gamma=1.0, multi_class="ovr").fit(X, y), X, y, explain=True)
+    write_report(
+        tmp_path / "r.html", RVC(gamma=1.0, multi_class="ovr", evidence="laplace").fit(X, y), X, y, explain=True
+    )
     page = browser.new_page(viewport={"width": 400, "height": 800})
     messages = []
     page.on("pageerror", lambda error: messages.append(str(error)))

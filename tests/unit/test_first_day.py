@@ -144,6 +144,11 @@ class TestOptions:
         rows = list(csv.DictReader(io.StringIO(call("predict", "c.model", "c.csv").stdout)))
         assert min(float(row["lower"]) for row in rows) >= 0.0
 
+    def test_what_is_no_count_is_named_with_its_column(self):
+        write("c.csv", ["x", "n"], [range(30), [2.5, *range(29)]])
+        message = fail("fit", "c.csv", "-t", "n", "--likelihood", "poisson")
+        assert "c.csv: the target 'n' has the value 2.5, and --likelihood poisson takes counts" in message
+
     def test_what_suits_counts_is_judged_by_probabilities(self):
         """A mean log density of counts above zero would be none."""
         rng = np.random.default_rng(0)

@@ -68,6 +68,12 @@ class TestOthers:
         with pytest.raises(ValueError, match="2 inputs"):
             plot_decision(est, np.ones((3, 1)), np.ones(3))
 
+    def test_the_plot_of_the_other_task_is_named(self, sinc, ripley):
+        with pytest.raises(TypeError, match="RVR is none; plot_fit"):
+            plot_decision(sinc[0], np.ones((3, 2)), np.ones(3))
+        with pytest.raises(TypeError, match="RVC is none; plot_decision"):
+            plot_fit(ripley[0], np.ones((3, 1)), np.ones(3))
+
     def test_relevance_orders_terms_by_their_size(self, sinc):
         est, X, _ = sinc
         shown = plot_relevance(est, X, n_shown=3)
@@ -82,6 +88,11 @@ class TestOthers:
         assert shown.objective[-1] == est.history_[-1].objective
         kept = [text for text in shown.ax_.get_legend_handles_labels()[1] if "kept" in text]
         assert kept == [f"start {est.certificate_.start}, kept"]
+
+    def test_a_search_of_one_record_is_seen(self, ripley):
+        est, X, y = ripley
+        assert len(est.history_) == 1
+        assert plot_evidence(est).ax_.get_lines()[0].get_marker() == "o"
 
     def test_calibration(self, sinc, ripley):
         for est, X, y in (sinc, ripley):

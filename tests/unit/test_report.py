@@ -262,13 +262,20 @@ class TestClasses:
 
     def test_one_input_and_labels_that_are_texts(self, tmp_path):
         x = np.random.default_rng(0).normal(size=(60, 1))
-        page = page_of(tmp_path, RVC(gamma=1.0), x, np.where(x[:, 0] > 0, "yes", "no"))
+        page = page_of(tmp_path, RVC(gamma=1.0, evidence="laplace"), x, np.where(x[:, 0] > 0, "yes", "no"))
         check(page)
         assert "functions by their place" in page
 
+    @pytest.mark.parametrize("multi_class", ["softmax", "ovr"])
+    def test_a_single_step_is_told_and_not_played(self, tmp_path, multi_class):
+        page = page_of(tmp_path, RVC(gamma=1.0, multi_class=multi_class), *self.data())
+        check(page)
+        assert "The search took a single step: a regression on the classes" in page
+        assert 'class="step"' not in page
+
     def test_a_lane_of_functions_for_each_class(self, tmp_path):
         X, y = self.data()
-        page = page_of(tmp_path, RVC(gamma=1.0), X, y)
+        page = page_of(tmp_path, RVC(gamma=1.0, shared_support=False), X, y)
         check(page)
         search = page[page.index('<section id="search"') : page.index('<section id="certificate"')]
         beside = re.findall(r'class="tick y"[^>]*>([abc])<title>', search)
@@ -280,7 +287,7 @@ class TestClasses:
 
     def test_a_search_for_each_class_that_has_a_model_of_its_own(self, tmp_path):
         X, y = self.data()
-        est = RVC(gamma=1.0, multi_class="ovr")
+        est = RVC(gamma=1.0, multi_class="ovr", evidence="laplace")
         page = page_of(tmp_path, est, X, y)
         check(page)
         assert page.count('<div class="search"') == 3

@@ -252,10 +252,11 @@ class TestChoice:
             "all its rows are test rows" in json.loads(succeed("report", "both.model", "new.csv", "--json"))["notes"][0]
         )
 
-    def test_several_classes_are_compared_by_evidence(self):
+    def test_several_classes_are_compared_by_rows_left_out_too(self):
         x = np.linspace(0.0, 3.0, 24)
         study = learn({"x": x, "z": x**2, "y": np.array(list("abc"))[x.astype(int).clip(0, 2)]}, "y", Options(test=0.0))
-        assert study.choice.measure == "evidence"
+        assert study.choice.measure == "folds"
+        assert set(study.choice.scores) == {"rbf", "columns", "both"}
         assert study.model.functions == study.choice.kept
 
 

@@ -41,17 +41,16 @@ SETTINGS = """
     shared_support : bool
         One set of functions, each with one precision, for all targets in units of their standard deviations
         (regression; False by default: independent models), or for all of more than two classes under the softmax
-        (classification; True by default).  Classes have functions of their own with False, and also while widths are
-        learned, with restarts, with solvers other than the sequential one in batches, and where no
-        function of all classes is found.
+        (classification; True by default).  Classes have functions of their own with False, and also with restarts, with
+        solvers other than the sequential one in batches, and where no function of all classes is found.
     evidence : {"auto", "indicators", "laplace"}
         What chooses the functions of two classes, and those that more than two share (classification).
         ``"indicators"``: the evidence of a regression on the indicators of the classes, which is exact; the logistic or
         softmax likelihood learns one scale for all of its precisions.  ``"laplace"``: that of this likelihood, by
         Laplace's approximation, every precision for itself, as in the papers; fewer functions, which predict worse
         where classes can be separated.  ``"auto"``: the first, but the second for two classes where the dictionary has
-        no kernels on the rows and at most one function for every eight of them, or a checkpoint is kept.  While widths
-        are learned, with restarts and with solvers other than the sequential one in batches it is always the second.
+        no kernels on the rows and at most one function for every eight of them, or a checkpoint is kept.  With restarts
+        and with solvers other than the sequential one in batches it is always the second.
     multi_class : {"softmax", "ovr"}
         With more than two classes: one joint model, or one against the rest for each (classification).
     class_weight : dict or "balanced", optional
@@ -87,6 +86,7 @@ SETTINGS = """
         computed with where they are."""
 
 RESULTS = """
+
     Attributes
     ----------
     relevance_ : ndarray of int
@@ -170,7 +170,7 @@ def document(*sections: str) -> Callable[[T], T]:
         own, notes, rest = (cls.__doc__ or "").partition("\n    Notes\n")
         absent = _REGRESSION if issubclass(cls, ClassifierMixin) else _CLASSIFICATION
         heading = "" if "Parameters\n" in own else "\n    Parameters\n    ----------"
-        text = "\n".join(_without(section, absent) for section in sections)
+        text = "".join(_without(section, absent) for section in sections)
         body = f"{heading}{text}" if heading else text.lstrip("\n")
         cls.__doc__ = f"{own.rstrip()}\n{body}\n{notes}{rest}"
         return cls

@@ -432,9 +432,8 @@ class ErrorBars(Inputs):
             A weight of k is exactly k copies of the row.
         folds : int, optional
             Fit again as often, each time without one of so many parts of the rows, chosen at random, copies of a row
-            together.  The fits are kept
-            with the model; a new observation is predicted by all of them, and its interval need not be centred on the
-            prediction.
+            together.  The fits are kept with the model; a new observation is predicted by all of them, and its interval
+            need not be centred on the prediction.
         """
         values = self._values(X)
         targets = self._targets(y, len(values))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
 
 from sparsebayes.typing import Array
 
@@ -46,6 +47,10 @@ class DecisionDisplay(Display):
     def from_estimator(cls, est: Any, X: ArrayLike, y: ArrayLike, *, n_grid: int = _GRID) -> DecisionDisplay:
         """Compute what :func:`plot_decision` draws; same parameters."""
         X, y = check_rows(X, y, 2, "plot_decision")
+        if not is_classifier(est):
+            raise TypeError(
+                f"plot_decision shows classifiers, and {type(est).__name__} is none; plot_fit shows regressions"
+            )
         low, high = X.min(axis=0), X.max(axis=0)
         room = np.where(high > low, _MARGIN * (high - low), 1.0)
         across, up = (np.linspace(low[k] - room[k], high[k] + room[k], n_grid) for k in range(2))

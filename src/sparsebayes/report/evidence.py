@@ -59,6 +59,7 @@ class EvidenceDisplay(Display):
                 self.objective[mine],
                 color=BLUE if won else GREY,
                 linewidth=2.0 if won else 1.2,
+                marker="o" if np.sum(mine) == 1 else None,  # a line of one point is not seen
                 label=f"start {start}" + (", kept" if won else ""),
             )
         if len(self.objective):

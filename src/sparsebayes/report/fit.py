@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
 
 from sparsebayes.typing import Array
 
@@ -54,6 +55,10 @@ class FitDisplay(Display):
     ) -> FitDisplay:
         """Compute what :func:`plot_fit` draws; same parameters."""
         X, y = check_rows(X, y, 1, "plot_fit")
+        if is_classifier(est):
+            raise TypeError(
+                f"plot_fit shows regressions, and {type(est).__name__} is none; plot_decision shows classifiers"
+            )
         x, y = X[:, 0], np.asarray(y, dtype=np.float64)
         low, high = float(x.min()), float(x.max())
         room = _MARGIN * (high - low) or 1.0

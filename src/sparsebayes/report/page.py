@@ -16,7 +16,7 @@ from sparsebayes._version import __version__
 from sparsebayes.atomic import write_atomically
 from sparsebayes.estimators.summary import converged, listed
 from sparsebayes.estimators.uncertainty import ErrorBars
-from sparsebayes.inference import Certificate
+from sparsebayes.inference import Certificate, Status
 
 from .case import Case, Input
 from .charts import (
@@ -41,6 +41,11 @@ _VECTORS_SHOWN = 25
 _INPUTS_SHOWN = 6
 # Rows that are shown as those predicted worst, and the inputs beside them.
 _WORST, _BESIDE = 5, 3
+# Where a regression on the classes chose the functions, there is one record, and nothing to play.
+_IN_ONE_STEP = (
+    "The search took a single step: a regression on the classes chose the functions, and the probabilities of the "
+    "classes decided how strongly all of them together are held back."
+)
 # What few readers ask for, and the length of a text that has a wide card.
 _TECHNICAL = ("error bars", "log evidence", "status", "certificate", "time")
 _WIDE = 70
@@ -207,7 +212,9 @@ def _worst(case: Case) -> str:
         errors = np.asarray(y, dtype=np.float64) - mean
         worst = np.argsort(-np.abs(errors), kind="stable")[:_WORST].tolist()
         head = [f"observed {case.target}", "predicted", "difference / std"]
-        cells = [[number(float(y[k])), number(float(mean[k])), f"{errors[k] / std[k]:+.1f}"] for k in worst]
+        cells = [
+            [number(float(y[k])), number(float(mean[k])), f"{errors[k] / std[k]:+.1f}".replace("-", "−")] for k in worst
+        ]
     if not cells:
         return ""
     shown = [item for item, _, _ in case.importances[:_BESIDE]] if len(case.inputs) > 1 else case.inputs
@@ -349,6 +356,9 @@ def _search(case: Case) -> str:
     searches = searches_of(case)
     if not searches:
         return ""
+    by_regression = all(status is Status.INDICATORS for status in listed(case.est.status_))
+    if by_regression and all(search.n_records == 1 for search in searches):
+        return _section("search", "How the model was found", f"<p>{_IN_ONE_STEP}</p>")
     intro = (
         "<p>The search adds a function, deletes one, or re-estimates how strongly one is held back, and each move "
         "raises the objective. Drag the slider, or use the arrow keys, to play it again. A line that begins anew is a "

@@ -82,12 +82,7 @@ def _model(case: Case, record: Any) -> list[int]:
     if _coupled(case) or isinstance(case.est.certificate_, list):
         return []
     kept = np.asarray(case.est.relevance_).tolist()
-    parameters = case.est.get_params(deep=False)
-    rows = case.function_rows
-    size = len(case.X) if "kernel" in parameters else len(case.names) if parameters.get("basis", 0) is None else 0
-    if not size and rows is not None:
-        size = len(rows)
-    return [*kept, size] if len(kept) + 1 == record.n_active else kept
+    return [*kept, _functions(case)] if len(kept) + 1 == record.n_active else kept
 
 
 def _reached(history: list[Any], certificate: Any) -> int:
@@ -187,31 +182,34 @@ def _coupled(case: Case) -> bool:
     return case.classifies and len(case.est.classes_) > 2 and not isinstance(case.est.certificate_, list)
 
 
+def _functions(case: Case) -> int:
+    """Functions of the dictionary, the intercept not counted; zero where that is not known."""
+    parameters = case.est.get_params(deep=False)
+    if "kernel" in parameters:
+        return len(case.X)
+    if parameters.get("basis", 0) is None:
+        return len(case.names)
+    rows = case.function_rows or ()
+    return len(rows) if len(rows) > len(case.X) > 0 else 0
+
+
 def _size(case: Case) -> int:
     """Functions of one class, the intercept included; zero where that is not known."""
-    parameters = case.est.get_params(deep=False)
-    known = len(case.X) if "kernel" in parameters else len(case.names) if parameters.get("basis", 0) is None else 0
-    return known + bool(parameters["fit_intercept"]) if known else 0
+    known = _functions(case)
+    return known + bool(case.est.get_params(deep=False)["fit_intercept"]) if known else 0
 
 
 def _name(case: Case, function: int) -> str:
     """Name of a function by its number in the dictionary (the numbers of coupled classes follow one another)."""
-    parameters = case.est.get_params(deep=False)
-    kernel, linear = "kernel" in parameters, parameters.get("basis", 0) is None
-    rows = case.function_rows
-    if not kernel and not linear and rows is not None and len(rows) > len(case.X) > 0:
-        before = len(rows) - len(case.X)
-        if function < len(rows):
-            return case.names[function] if function < before else f"the function of row {rows[function]}"
-        return "the intercept" if function == len(rows) else f"function {function}"
-    size = len(case.X) if kernel else len(case.names) if linear else 0
-    if size == 0:
+    size, prefix = _functions(case), ""
+    if not size:
         return f"function {function}"
-    prefix = ""
     if _coupled(case):
         k, function = divmod(function, _size(case))
         prefix = f"{case.est.classes_[k]}: "
     if function >= size:
         return f"{prefix}the intercept" if function == size else f"{prefix}function {function}"
-    row = function if case.row_numbers is None or linear else case.row_numbers[function]
-    return prefix + (case.names[function] if linear else f"the function of row {row}")
+    rows = range(size) if case.function_rows is None else case.function_rows
+    if case.est.get_params(deep=False).get("basis", 0) is None or rows[function] < 0:
+        return prefix + case.names[function]
+    return f"{prefix}the function of row {rows[function]}"

@@ -26,7 +26,7 @@ from .choice import Choice, by_folds
 from .encoder import learn_encoder
 from .model import Split, TableModel, row_checksums
 from .table import Table, as_table, did_you_mean, list_names
-from .target import CLASSIFICATION, TASKS, Target, check_target, read_target
+from .target import CLASSIFICATION, REGRESSION, TASKS, Target, check_counts, check_target, read_target
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -211,7 +211,8 @@ def learn(
     table = as_table(data)
     whole = read_target(table, target, options.task)
     check_target(table, whole)
-    if options.likelihood == "poisson":
+    if options.likelihood == "poisson" and whole.task == REGRESSION:
+        check_counts(table, whole)
         whole = replace(whole, reason="its values are counts (--likelihood poisson)")
     _check_names(table, options, whole.name)
     train, test = _split(whole, options)
@@ -245,7 +246,7 @@ def learn(
 def reopen(model: TableModel, data: Any) -> Study:
     """Put a model and a table together again; of another table, the rows that it did not learn from are test rows."""
     table = as_table(data)
-    task = CLASSIFICATION if model.classifies else "regression"
+    task = CLASSIFICATION if model.classifies else REGRESSION
     if model.target not in table.names:
         raise ValueError(
             f"the target {model.target!r} is not a column of {table.path}, whose columns are {list_names(table.names)}"
@@ -388,8 +389,8 @@ class _Fits:
         rows = self.estimator
         made = {ROWS: rows if isinstance(rows.kernel, RBF) else self._make(ROWS, rows.kernel_)}
         made[COLUMNS] = self._make(COLUMNS)
-        # Of several classes, folds take too long; outliers among rows left out are beyond the bars of the mixture.
-        if not self._several() and self.options.likelihood != "outliers":
+        # Outliers among rows left out are beyond the bars of the mixture.
+        if self.options.likelihood != "outliers":
             made[BOTH] = self._make(BOTH, self._width_beside_columns(made[ROWS].kernel))
             search = partial(_search, solver=self.options.solver, observe=self.observe)
             self.choice = by_folds(made, self.X, self.y, self.options.seed, search)

@@ -105,6 +105,16 @@ def check_target(table: Table, target: Target) -> None:
         )
 
 
+def check_counts(table: Table, target: Target) -> None:
+    """Raise where a value is no count, before anything is fitted."""
+    wrong = target.values[(target.values < 0.0) | (target.values != np.round(target.values))]
+    if len(wrong):
+        raise ValueError(
+            f"{table.path}: the target {target.name!r} has the value {wrong[0]:.6g}, and --likelihood poisson takes "
+            "counts only (0, 1, 2, …); leave it out"
+        )
+
+
 def _decide(numbers: NDArray[np.float64] | None, kind: str) -> tuple[str, str]:
     if numbers is None:
         return CLASSIFICATION, "its values are true and false" if kind == "boolean" else "its values are texts"

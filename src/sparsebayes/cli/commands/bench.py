@@ -20,10 +20,7 @@ class _RowsByDefault(TyperGroup):
 group = typer.Typer(cls=_RowsByDefault, rich_markup_mode=None)
 
 
-@group.callback(
-    help="Measure the library beside its rivals; ``bench ledger``: beside itself, before a change; ``bench "
-    "intervals``: whether error bars hold; ``bench classes``: classifiers beside a support vector machine."
-)
+@group.callback(help="Measure the library on this machine, beside other libraries and earlier versions.")
 def _options() -> None:
     """Take no options of its own."""
 
@@ -52,8 +49,8 @@ def rows_beside_rivals(
     Contestants run in turn, so that all see the same machine; medians count. A rival that is not installed is reported
     as not run. All rows together take the better part of an hour.
 
-    Other measurements, each with a ``--help`` of its own: ``bench ledger`` (the search against its earlier states),
-    ``bench intervals`` (do error bars hold), ``bench classes``, ``bench widths`` and ``bench large``.
+    Other measurements, each with a help of its own: 'bench ledger' (the search against its earlier states), 'bench
+    intervals' (do error bars hold), 'bench classes', 'bench widths' and 'bench large'.
     """
     from rich.console import Console
 

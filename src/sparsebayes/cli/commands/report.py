@@ -31,7 +31,8 @@ def command(
       sparsebayes report houses.model houses.csv
       sparsebayes report houses.model sold-in-may.csv --out may.html
 
-    With the table of the fit, the model is judged by the rows that were held back; with another, by all its rows.
+    With the table of the fit, the model is judged by the rows that were held back; with another, by all rows that it
+    did not learn from.
     """
     from sparsebayes.cli.work import report_on_table
 
