@@ -14,7 +14,7 @@ orthogonal step, and the rest is computed from them anew (eqs 6, 24, 25).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -189,13 +189,6 @@ class Factors:
         residual = self.residual + self.U @ (q[:, b:] @ z[b:])
         C = None if self._C is None else q[:, :b].T @ self._C
         return Factors(self.problem, self.U @ q[:, :b], r[:b], z[:b], residual, C)
-
-    def extended(self, problem: GaussianProblem) -> Factors:
-        """In a larger dictionary whose first functions are the present ones."""
-        C = self._C
-        if C is not None:
-            C = np.hstack([C, self.U.T @ problem.columns(np.arange(C.shape[1], problem.n_functions))])
-        return Factors(problem, self.U, self.small.R, self.small.z, self.residual, C)
 
 
 class ActiveSet(Active):
@@ -413,32 +406,6 @@ class ActiveSet(Active):
         """With some of its functions only."""
         kept = [i for i, stay in zip(self.indices, stays, strict=True) if stay]
         return ActiveSet(self.problem, self.beta, kept, self.alpha[stays], self.factors.restricted(stays))
-
-    def swapped(self, out: Iterable[int], into: Sequence[int], alpha: Sequence[float]) -> ActiveSet:
-        """With other functions in the place of those at some positions."""
-        after = self.restricted(~np.isin(np.arange(self.size), list(out)))
-        for i, precision in zip(into, alpha, strict=True):
-            after = after.changed(i, precision)
-        return after
-
-    def extended(self, problem: GaussianProblem) -> ActiveSet:
-        """In a larger dictionary whose first functions are the present ones."""
-        return ActiveSet(problem, self.beta, self.indices, self.alpha, self.factors.extended(problem))
-
-    def swept(self, tol: float) -> tuple[ActiveSet, int]:
-        """With all precisions re-estimated together that gain; as it is if that gains less than the best alone.
-
-        Over the active set s and q follow from the posterior, so this costs one small factorisation.
-        """
-        s, q2 = self.leave_one_out()
-        best, gain = best_moves(self.alpha, s, q2, self.problem.n_targets, self.problem.inclusion_cost)
-        better = (gain > tol) & np.isfinite(best)
-        if np.sum(better) < 2:
-            return self, 0
-        trial = self.moved(np.where(better, best, self.alpha), self.beta)
-        if trial.evidence() - self.evidence() < np.max(gain[better]):
-            return self, 0
-        return trial, int(np.sum(better))
 
     def settled(self, tol: float, *, learn_noise: bool) -> ActiveSet:
         """At the joint maximum of all precisions and, where it is learned, of the noise: by the model of the loop."""

@@ -15,7 +15,7 @@ from sparsebayes.basis.places import Places
 from sparsebayes.design import ArrayDesign, CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.nearest import expected_gram
-from sparsebayes.inference.models.problem import LARGE, Index, with_bias
+from sparsebayes.inference.models.problem import LARGE, Index, PartOfProblem, with_bias
 from sparsebayes.inference.models.screening import Directions, Measured
 from sparsebayes.likelihood import Classes, Curvature, Likelihood
 from sparsebayes.threads import side_by_side
@@ -35,7 +35,7 @@ _MANY_PRODUCTS = 1 << 24
 
 
 @dataclass(frozen=True)
-class LaplaceProblem:
+class LaplaceProblem(PartOfProblem):
     """A design and a likelihood.
 
     Parameters
@@ -77,11 +77,6 @@ class LaplaceProblem:
         return self.likelihood.shape[1]
 
     @property
-    def n_functions(self) -> int:
-        """Number of (column, output) pairs."""
-        return self.design.shape[1] * self.n_outputs
-
-    @property
     def n_targets(self) -> int:
         """One: the outputs are coupled by the likelihood, not by shared precisions."""
         return 1
@@ -112,17 +107,6 @@ class LaplaceProblem:
         curvature = self.likelihood.curvature(place.put(np.zeros(self.likelihood.shape)))
         return place.get(curvature.diagonal[:, 0]).copy()
 
-    def restrict(self, members: Index) -> LaplaceProblem:
-        """The problem of a part of the columns, held where the rows are."""
-        return self._part(members, self.fetch(members))
-
-    def enlarge(self, fresh: Index) -> LaplaceProblem:
-        """A part of a problem with further columns of it at the end."""
-        if self.parent is None or self.members is None:
-            raise TypeError("only a part of a problem can be enlarged")
-        values = self.fetch(slice(None)), self.parent.fetch(fresh)
-        return self.parent._part(np.concatenate([self.members, fresh]), *values)
-
     def reduced(self, tell: Callable[[float], None], *, noise_given: bool) -> LaplaceProblem | None:
         """What to search in where that is known without any scores; None where it is not."""
         if self.stand_in is not None:
@@ -150,7 +134,6 @@ class LaplaceProblem:
         return replace(self, parent=self, watched=np.zeros(0, dtype=np.intp) if rows * columns > LARGE else None)
 
     def _part(self, members: Index, *values: Any) -> LaplaceProblem:
-        """The problem of these columns, whose values come one after the other."""
         bias = np.flatnonzero(members == self.bias)
         return replace(
             self,
@@ -175,22 +158,6 @@ class LaplaceProblem:
     def active(self, indices: list[int]) -> ActiveColumns:
         """Columns of these functions, wherever the rows are."""
         return ActiveColumns(self, indices)
-
-    def lift(self, indices: list[int]) -> list[int]:
-        """Numbers of functions in the parent problem."""
-        if self.parent is None or self.members is None:
-            return list(indices)
-        columns, outputs = self.split(indices)
-        return (outputs * self.parent.design.shape[1] + self.members[columns]).tolist()
-
-    def whole(self, indices: list[int]) -> tuple[LaplaceProblem, list[int]]:
-        """The problem of which this is a part, of a part, and the numbers of functions there."""
-        return (self, list(indices)) if self.parent is None else self.parent.whole(self.lift(indices))
-
-    def split(self, indices: list[int]) -> tuple[Index, Index]:
-        """Columns and outputs of functions."""
-        outputs, columns = np.divmod(np.array(indices, dtype=np.intp), self.design.shape[1])
-        return columns, outputs
 
 
 # -- what a posterior needs to know of the rows at given weights, wherever they are ----------------------------------
@@ -279,10 +246,6 @@ class ActiveColumns:
         """With these functions more."""
         fresh = self.problem.fetch(self.problem.split(functions)[0])
         return ActiveColumns(self.problem, [*self.indices, *functions], self.place.join([self.values, fresh], 1))
-
-    def on(self, problem: LaplaceProblem, indices: list[int]) -> ActiveColumns:
-        """The same functions under their numbers in a larger problem."""
-        return ActiveColumns(problem, indices, self.values)
 
     def keep(self, positions: Index) -> ActiveColumns:
         """With some of the functions only."""

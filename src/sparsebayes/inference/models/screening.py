@@ -61,12 +61,18 @@ def may_gain(
     rows, columns = (np.sqrt(np.maximum(d, _ROUNDING)) for d in stand_in.remainders)
     e_q = beta * np.outer(columns, (np.sqrt(weights) * rows) @ np.abs(whitened))
     e_s = columns * np.sqrt(beta * float(weights @ rows**2))
-    q, root = np.abs(Q), np.sqrt(np.maximum(S, 0.0))
+    e_q2 = np.mean(e_q * (2.0 * np.abs(Q) + e_q), axis=1)
+    return _may_decide(np.maximum(S, 0.0), np.mean(Q**2, axis=1), e_s, e_q2, candidates)
+
+
+def _may_decide(s: Array, q2: Array, e_s: Array, e_q2: Array, candidates: Flags) -> Flags:
+    r"""Candidates that may gain, or may have the largest q²/s of all, given errors of :math:`\sqrt s` and q²."""
+    least, most = (np.maximum(np.sqrt(s) + sign * e_s, 0.0) ** 2 for sign in (-1.0, 1.0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        at_most = np.mean((q + e_q) ** 2, axis=1) / np.maximum(root - e_s, 0.0) ** 2
-        at_least = np.mean(np.maximum(q - e_q, 0.0) ** 2, axis=1) / (root + e_s) ** 2
+        at_most = np.where(least > 0.0, (q2 + e_q2) / least, np.inf)
+        at_least = np.where(most > 0.0, (q2 - e_q2) / most, -np.inf)
     best = float(np.max(at_least[candidates], initial=-np.inf))
-    return candidates & ~(at_most < min(1.0, best))
+    return candidates & (at_most >= min(1.0, best))
 
 
 @dataclass(frozen=True)
@@ -169,9 +175,4 @@ class Directions:
         e_q, e_v = (np.outer(rows @ np.abs(v), columns).ravel() for v in (self.gradient, self.along))
         e_s = np.outer(np.sqrt(rows**2 @ self.curvature), columns).ravel()
         e_q2 = e_q * np.abs(rough.q - rough.D) + (np.abs(rough.q) + e_q) * (e_q + e_v)
-        least, most = (np.maximum(np.sqrt(rough.s) + sign * e_s, 0.0) ** 2 for sign in (-1.0, 1.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            at_most = np.where(least > 0.0, (rough.q2 + e_q2) / least, np.inf)
-            at_least = np.where(most > 0.0, (rough.q2 - e_q2) / most, -np.inf)
-        best = float(np.max(at_least[candidates], initial=-np.inf))
-        return candidates & (at_most >= min(1.0, best))
+        return _may_decide(rough.s, rough.q2, e_s, e_q2, candidates)
