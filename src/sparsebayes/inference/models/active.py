@@ -32,13 +32,10 @@ from sparsebayes.inference.models.evidence import (
 )
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.linalg import inverse_upper, log_det, reflected, solve_cholesky, tall_qr, try_cholesky
+from sparsebayes.inference.models.linalg import inverse_upper, log_det, reflected, tall_qr
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.models.screening import may_gain
 
-# Smallest diagonal entry of the Cholesky factor of the unit-diagonal precision at which it may stand in for the
-# factorisation of the square roots: it then has lost no more than half of the digits.
-_WELL_CONDITIONED = 1e-3
 # A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
 # rounding error, and normalising it would fill U with noise.
 _IN_SPAN = 1e-13
@@ -64,16 +61,6 @@ class SmallProblem:
     z: Array
     rest: float
 
-    @cached_property
-    def gram(self) -> Array:
-        r""":math:`\mathbf R^\top\mathbf R`."""
-        return self.R.T @ self.R
-
-    @cached_property
-    def projection(self) -> Array:
-        r""":math:`\mathbf R^\top\mathbf z`."""
-        return self.R.T @ self.z
-
 
 @dataclass(frozen=True)
 class SmallPosterior:
@@ -89,25 +76,13 @@ class SmallPosterior:
 
     @classmethod
     def of(cls, problem: SmallProblem, alpha: Array, beta: float) -> SmallPosterior:
-        r"""Posterior of a problem.
-
-        By Cholesky where the precision is well conditioned, else by QR of the stacked square roots, in which its
-        condition number enters under a square root.
-        """
+        """By QR of the stacked square roots, in which the condition number of the precision enters under a root."""
         R, z, a = problem.R, problem.z, len(alpha)
         if a == 0:
             return cls(np.zeros((0, z.shape[1])), np.zeros((0, 0)), 0.0, problem.rest + float(np.vdot(z, z)))
-        precision = beta * problem.gram
-        diagonal = np.einsum("ii->i", precision)
-        diagonal += alpha
-        scale = np.sqrt(diagonal)
-        t = try_cholesky(precision)
-        if t is not None and (t.diagonal() / scale).min() > _WELL_CONDITIONED:
-            mean, root = solve_cholesky(t, beta * problem.projection), inverse_upper(t)
-        else:
-            t, half = reflected(np.sqrt(alpha), np.sqrt(beta) * R, np.sqrt(beta) * z)
-            root = inverse_upper(t)
-            mean = root @ half
+        t, half = reflected(np.sqrt(alpha), np.sqrt(beta) * R, np.sqrt(beta) * z)
+        root = inverse_upper(t)
+        mean = root @ half
         left = z - R @ mean
         return cls(mean, root, log_det(t), problem.rest + float(np.vdot(left, left)))
 

@@ -206,8 +206,7 @@ class LaplaceActive(Active):
         found = self._combine(parent, measured, self.problem.lift(self.indices))
         _, gain = best_moves(found.alpha, found.s, found.q2, 1, parent.inclusion_cost)
         by_column = np.max(np.where(found.movable, gain, 0.0).reshape(parent.n_outputs, -1), axis=0)
-        known = self.problem.members if self.problem.watched is None else self.problem.watched
-        by_column[known] = 0.0
+        by_column[self.problem.members] = 0.0
         gaining = np.flatnonzero(by_column > 0.0)
         best = gaining[np.argsort(-by_column[gaining], kind="stable")][:count]
         return best, by_column[best]

@@ -15,17 +15,16 @@ from sparsebayes.basis.places import Places
 from sparsebayes.design import ArrayDesign, CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.nearest import expected_gram
-from sparsebayes.inference.models.problem import LARGE, Index, PartOfProblem, with_bias
+from sparsebayes.inference.models.problem import Index, PartOfProblem, with_bias
 from sparsebayes.inference.models.screening import Directions, Measured
 from sparsebayes.likelihood import Classes, Curvature, Likelihood
 from sparsebayes.threads import side_by_side
 
 T = TypeVar("T")
 
-# Columns scored exactly where a dictionary is so large that its functions are scored at a glance.
-_GLANCED = 256
-# Entries of a dictionary times the number of classes, from which on functions of several classes are added in batches.
-_ROUGHLY = 1 << 18
+# Entries of a dictionary times the number of classes, from which on functions of several classes are added in batches
+# in the whole of it; and entries beyond which to score it costs more than to search in a part.
+_ROUGHLY, _WHOLE = 1 << 18, 1 << 23
 # Functions up to which all of them are scored at every step.
 _SCORED = 1 << 16
 # The least part of a row's own say that is left when it is left out.
@@ -54,8 +53,6 @@ class LaplaceProblem(PartOfProblem):
         Log prior odds against a function, in nats.
     parent, members : LaplaceProblem, ndarray of int, optional
         The problem of which this is a part, and its columns there.
-    watched : ndarray of int, optional
-        Of a large problem that is scored at a glance, columns that are scored exactly.
     places : Places, optional
         Where the first functions are, so that one may give way to a neighbour.
     """
@@ -68,7 +65,6 @@ class LaplaceProblem(PartOfProblem):
     inclusion_cost: float = 0.0
     parent: LaplaceProblem | None = None
     members: Index | None = None
-    watched: Index | None = None
     places: Places | None = None
 
     @property
@@ -111,8 +107,8 @@ class LaplaceProblem(PartOfProblem):
         """What to search in where that is known without any scores; None where it is not."""
         if self.stand_in is not None:
             return self.restrict(with_bias(self.stand_in.landmarks, self.bias))
-        # Functions are added in batches, modes found roughly, and most functions scored at a glance on the way.
-        many = self.n_outputs > 1 and self.design.shape[0] * self.n_functions > _ROUGHLY
+        rows, columns = self.design.shape
+        many = self.n_outputs > 1 and rows * self.n_functions > _ROUGHLY and rows * columns <= _WHOLE
         return self.roughly() if many else None
 
     def widened(self, fresh: Index) -> LaplaceProblem:
@@ -121,17 +117,14 @@ class LaplaceProblem(PartOfProblem):
         With a stand-in the whole dictionary is scored at the cost of a few hundred of its functions, unless it is so
         large that going through its scores is the cost.
         """
-        if self.watched is not None:
-            return replace(self, watched=np.union1d(self.watched, fresh))
         whole = self.parent
         if whole is not None and whole.stand_in is not None and whole.design.shape[1] <= _SCORED:
             return whole.roughly()
         return self.enlarge(fresh)
 
     def roughly(self) -> LaplaceProblem:
-        """The whole problem, its functions scored by the stand-in alone, or at a glance where it is large."""
-        rows, columns = self.design.shape  # of many, scoring all exactly costs far more than finding a mode
-        return replace(self, parent=self, watched=np.zeros(0, dtype=np.intp) if rows * columns > LARGE else None)
+        """The whole problem, its modes found roughly, and its functions scored by a stand-in alone where it has one."""
+        return replace(self, parent=self)
 
     def _part(self, members: Index, *values: Any) -> LaplaceProblem:
         bias = np.flatnonzero(members == self.bias)
@@ -281,8 +274,6 @@ class ActiveColumns:
         """Statistics of all functions of the problem, exact for all candidates that may matter."""
         problem, directions = self.problem, self.directions(point, change, root, bend)
         here, stand_in = self.place is HOST, problem.stand_in
-        if here and stand_in is None and problem.watched is not None:
-            return directions.glance(problem.design, problem.watched, _GLANCED)
         if stand_in is None or problem.design is stand_in:
             return directions.measure(problem.design)
         if problem.parent is not None:

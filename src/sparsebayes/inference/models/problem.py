@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,9 +173,6 @@ class GaussianProblem(PartOfProblem):
     unexplained: float = 0.0
     _moments: tuple[Array, Array] | None = field(default=None, init=False, repr=False)
     _triangle: tuple[Array, Array] | None = field(default=None, init=False, repr=False)
-
-    # All functions are scored exactly (see ``LaplaceProblem``).
-    watched: ClassVar[Index | None] = None
 
     @cached_property
     def n_effective(self) -> float:

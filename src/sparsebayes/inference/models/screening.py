@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from sparsebayes.basis.arrays import HOST, Place
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.typing import Index
 
 Flags = NDArray[np.bool_]
 
@@ -140,34 +139,11 @@ class Directions:
         columns = np.flatnonzero(matters)
         if len(columns) > _MANY * len(matters):
             return self.measure(design)
-        self._replace(rough, design, columns)
-        return rough
-
-    def glance(self, design: Design, watched: Index, count: int) -> Measured:
-        r"""The statistics with ``s`` where it matters most, and no more than its bound, the norm, elsewhere.
-
-        Quality and norm cost a few products with the dictionary, ``s`` one for every function in the model and every
-        output.  So it is computed for the columns with the largest :math:`q^2/\|\phi\|^2`, which :math:`q^2/s` is at
-        least, and for those that are watched: no gain is overestimated.
-        """
-        outputs = self.gradient.shape[1]
-        found = design.correlate(np.hstack([self.gradient, self.along]))
-        norm = design.sqnorms_by_output(self.curvature)
-        parts = norm, norm, found[:, :outputs], found[:, outputs:]
-        rough = Measured(*(np.ascontiguousarray(part.T).ravel() for part in parts))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            at_least = np.where(rough.norm > 0.0, rough.q2 / rough.norm, 0.0).reshape(outputs, -1)
-        best = np.argsort(-np.max(at_least, axis=0), kind="stable")[:count]
-        self._replace(rough, design, np.union1d(best, watched))
-        return rough
-
-    def _replace(self, rough: Measured, design: Design, columns: Index) -> None:
-        """Exact statistics of some columns in the place of rough ones."""
-        exact = self.measure(DenseDesign(design.columns(columns)))
-        outputs = self.gradient.shape[1]
+        exact, outputs = self.measure(DenseDesign(design.columns(columns))), self.gradient.shape[1]
         places = (np.arange(outputs)[:, None] * design.shape[1] + columns).ravel()
         for field in fields(Measured):
             getattr(rough, field.name)[places] = getattr(exact, field.name)
+        return rough
 
     def _contend(self, rough: Measured, stand_in: CompressedDesign, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Candidates that may gain, or may have the largest q²/s of all."""
