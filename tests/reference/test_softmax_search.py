@@ -1,7 +1,5 @@
 """What large softmax problems are searched with, against what it stands for."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
@@ -9,11 +7,8 @@ from sklearn.datasets import make_blobs
 from sparsebayes import RVC
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models import mode
-from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.newton import find_better_mode, find_mode
-from sparsebayes.inference.objective import score
-from sparsebayes.inference.search import working
 from sparsebayes.likelihood import Categorical
 
 
@@ -23,28 +18,6 @@ def problem():
     X, y = make_blobs(60, centers=3, cluster_std=2.5, random_state=0)
     Phi = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 8.0)
     return LaplaceProblem(DenseDesign(Phi), Categorical(np.eye(3)[y], np.ones(60)), np.ones(60, dtype=bool))
-
-
-def test_a_glance_underestimates_gains_and_is_exact_on_watched_columns(problem, monkeypatch):
-    monkeypatch.setattr(mode, "_GLANCED", 5)
-    monkeypatch.setattr(mode, "LARGE", 1)
-    watched = np.array([7, 30])
-    model = [3, 70, 130], np.array([0.1, 0.2, 0.3])
-    exact = score(LaplaceActive.from_model(replace(problem, parent=problem), *model))
-    glanced = score(LaplaceActive.from_model(replace(problem.roughly(), watched=np.asarray(watched)), *model))
-    assert np.all(glanced.gain <= exact.gain + 1e-9 * np.max(exact.gain))
-    assert np.any(glanced.gain < exact.gain - 1e-6)
-    places = (np.arange(3)[:, None] * 60 + watched).ravel()
-    np.testing.assert_allclose(glanced.gain[places], exact.gain[places], rtol=1e-6, atol=1e-9)
-
-
-def test_functions_that_a_glance_missed_are_watched(problem, monkeypatch):
-    monkeypatch.setattr(mode, "_GLANCED", 1)
-    monkeypatch.setattr(mode, "LARGE", 1)
-    active = LaplaceActive.from_model(problem.roughly(), [3, 70], np.array([0.1, 0.2]))
-    active = working.widened(active, 1e-3)
-    gaining = np.max(score(LaplaceActive.from_model(problem, [3, 70], active.alpha)).gain.reshape(3, 60), axis=0) > 1e-3
-    assert set(np.flatnonzero(gaining)) >= set(active.problem.watched.tolist()) > set()
 
 
 def test_a_better_mode_is_the_mode_where_it_is_better_and_none_where_not(problem):

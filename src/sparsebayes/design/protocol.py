@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from sparsebayes.basis.arrays import HOST, Place
 from sparsebayes.basis.base import Floats, Index, positions
-from sparsebayes.threads import on_all_cores
 
 # Bytes of columns that a blockwise product holds at once.
 BLOCK_BYTES = 1 << 26
@@ -73,17 +72,6 @@ class Design(ABC):
         result = np.empty(self.shape[1])
         for block in self.blocks():
             result[block] = weighted_squares(self.columns(block), rows)
-        return result
-
-    def sqnorms_by_output(self, weights: Floats) -> Floats:
-        """Return ``sqnorms`` for every column of the weights (N, K) in one pass, (M, K)."""
-        result = np.empty((self.shape[1], weights.shape[1]))
-
-        def fill(block: slice) -> None:
-            columns = self.columns(block)
-            result[block] = np.square(columns, out=columns).T @ weights
-
-        on_all_cores(fill, self.blocks())
         return result
 
     def moments(self, V: ArrayLike, weights: ArrayLike | None = None) -> tuple[Floats, Floats]:

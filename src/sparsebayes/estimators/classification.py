@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.basis import Basis
-from sparsebayes.basis.arrays import Place, is_elsewhere
+from sparsebayes.basis.arrays import HOST, Place, is_elsewhere
 from sparsebayes.estimators.dictionary import Dictionary, Kept
 from sparsebayes.estimators.learning import solve_laplace
 from sparsebayes.estimators.regression import pose
@@ -23,7 +23,7 @@ from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import Support, SupportRule, Supports
-from sparsebayes.likelihood import ArrayBernoulli, ArrayCategorical, Bernoulli, Categorical, Likelihood
+from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
 from sparsebayes.posterior import ClassPosterior
 from sparsebayes.posterior.classes import TEMPERS
 
@@ -106,7 +106,7 @@ def fit_classification(
     _check_checkpoint(task, shared, by)
     # The other solvers, and classes that share functions, compute on the host.
     there = is_elsewhere(task.X) and isinstance(task.solver, Sequential) and not shared
-    likelihoods = (_likelihoods_there if there else _likelihoods)(task, labels, n_classes, joint)
+    likelihoods = _likelihoods(task, labels, n_classes, joint, Place.of(task.X) if there else HOST)
 
     def rule(eligible: NDArray[np.bool_]) -> SupportRule:
         outputs = likelihoods[0].shape[1]
@@ -193,23 +193,12 @@ def _beside(result: Result, dictionary: Dictionary) -> Result:
     return replace(result, certificate=replace(result.certificate, left_aside=aside))
 
 
-def _likelihoods(task: Task, labels: Index, n_classes: int, joint: bool) -> list[Likelihood]:
-    if n_classes == 2:
-        return [Bernoulli(labels.astype(np.float64), task.weights)]
-    one_hot = np.eye(n_classes)[labels]
+def _likelihoods(task: Task, labels: Index, n_classes: int, joint: bool, place: Place) -> list[Likelihood]:
+    one_hot, weights = place.put(np.eye(n_classes)[labels]), place.put(task.weights)
     if joint:
-        return [Categorical(one_hot, task.weights)]
-    return [Bernoulli(one_hot[:, k], task.weights) for k in range(n_classes)]
-
-
-def _likelihoods_there(task: Task, labels: Index, n_classes: int, joint: bool) -> list[Likelihood]:
-    """The same for rows on a device."""
-    place = Place.of(task.X)
-    weights, numbers = place.put(task.weights), place.indices(labels)
-    members = [place.floats(numbers == k) for k in ([1] if n_classes == 2 else range(n_classes))]
-    if joint:
-        return [ArrayCategorical(place, place.xp.stack(members, axis=1), weights)]
-    return [ArrayBernoulli(place, 2.0 * member - 1.0, weights) for member in members]
+        return [Categorical(one_hot, weights, place)]
+    members = [1] if n_classes == 2 else range(n_classes)
+    return [Bernoulli(one_hot[:, k], weights, place) for k in members]
 
 
 def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: SupportRule) -> ClassificationFit:

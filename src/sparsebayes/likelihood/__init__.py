@@ -2,7 +2,6 @@
 
 from .bernoulli import Bernoulli
 from .categorical import Categorical
-from .device import ArrayBernoulli, ArrayCategorical
 from .expected import expected_slope, softmax
 from .poisson import Poisson
 from .protocol import Classes, Curvature, Likelihood
@@ -11,8 +10,6 @@ from .squares import SquaredErrors
 
 __all__ = [
     "ROBUST",
-    "ArrayBernoulli",
-    "ArrayCategorical",
     "Bernoulli",
     "Categorical",
     "Classes",

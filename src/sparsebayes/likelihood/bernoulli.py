@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-import numpy as np
+from sparsebayes.basis.arrays import HOST, Place
 
-from .protocol import Array, Classes, Curvature
-
-# Largest log-odds whose exponential is a number.
-_LARGEST = 700.0
+from .protocol import Classes, Curvature
 
 
 @dataclass(frozen=True)
@@ -19,41 +17,49 @@ class Bernoulli(Classes):
 
     Parameters
     ----------
-    targets : ndarray of shape (N,)
+    targets : array of shape (N,)
         0 or 1.
-    weights : ndarray of shape (N,)
+    weights : array of shape (N,)
         Sample weights.
+    place : Place
+        Where these are.
     """
 
-    targets: Array
-    weights: Array
+    targets: Any
+    weights: Any
+    place: Place = HOST
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and outputs, (N, 1)."""
-        return len(self.targets), 1
+        return int(self.targets.shape[0]), 1
 
     @cached_property
-    def _signs(self) -> Array:
-        return np.where(self.targets > 0.5, 1.0, -1.0)
+    def _signs(self) -> Any:
+        return 2.0 * self.targets - 1.0
 
-    def log_likelihood(self, y: Array) -> float:
-        """Log likelihood; the softplus keeps saturated rows exact."""
-        signed = self._signs * y[:, 0]
-        below = np.minimum(signed, 0.0)
-        np.exp(np.negative(np.abs(signed, out=signed), out=signed), out=signed)
-        return float(self.weights @ (below - np.log1p(signed, out=signed)))
+    def _tail(self, y: Any) -> Any:
+        """:math:`e^{-|y|}`, in which nothing overflows and no digit is lost where rows saturate."""
+        return self.place.xp.exp(-self.place.xp.abs(y))
 
-    def gradient(self, y: Array) -> Array:
-        r""":math:`t-\sigma(y)`, as :math:`\pm\sigma(\mp y)` so that no digit is lost where it is small."""
-        odds = np.exp(np.minimum(self._signs * y[:, 0], _LARGEST))
-        return (self.weights * self._signs / (1.0 + odds))[:, None]
+    def log_likelihood(self, y: Any) -> float:
+        r""":math:`\min(y', 0) - \log(1+e^{-|y'|})` of :math:`y'=\pm y`."""
+        xp, signed = self.place.xp, self._signs * y[:, 0]
+        below = 0.5 * (signed - xp.abs(signed))
+        return float(self.weights @ (below - xp.log1p(self._tail(signed))))
 
-    def curvature(self, y: Array) -> Curvature:
+    def gradient(self, y: Any) -> Any:
+        r""":math:`t-\sigma(y)`, as :math:`\pm\sigma(\mp y)`."""
+        xp, signed = self.place.xp, self._signs * y[:, 0]
+        tail = self._tail(signed)
+        small = xp.where(signed > 0.0, tail, xp.ones_like(tail)) / (1.0 + tail)
+        return (self.weights * self._signs * small)[:, None]
+
+    def curvature(self, y: Any) -> Curvature:
         r""":math:`\sigma(y)\sigma(-y) = e^{-|y|}/(1+e^{-|y|})^2` (T&F eq. 11)."""
-        tail = np.exp(-np.abs(y[:, 0]))
-        return Curvature((self.weights * tail / np.square(1.0 + tail))[:, None])
+        tail = self._tail(y[:, 0])
+        return Curvature((self.weights * tail / (1.0 + tail) ** 2)[:, None])
 
-    def curvature_change(self, y: Array, variance: Array, along: Array | None = None) -> Array:
+    def curvature_change(self, y: Any, variance: Any, along: Any = None) -> Any:
         r""":math:`B'V = \sigma(y)\sigma(-y)(1-2\sigma(y))V`, where :math:`1-2\sigma(y) = -\tanh(y/2)`."""
-        return self.curvature(y).diagonal * variance * -np.tanh(0.5 * y)
+        return self.curvature(y).diagonal * variance * -self.place.xp.tanh(0.5 * y)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
+from sparsebayes.basis.arrays import HOST, Place
 
 from .expected import softmax
-from .protocol import Array, Classes, Curvature
+from .protocol import Classes, Curvature
 
 
 @dataclass(frozen=True)
@@ -18,51 +19,51 @@ class Categorical(Classes):
 
     Parameters
     ----------
-    targets : ndarray of shape (N, K)
+    targets : array of shape (N, K)
         One-hot classes.
-    weights : ndarray of shape (N,)
+    weights : array of shape (N,)
         Sample weights.
+    place : Place
+        Where these are.
     """
 
-    targets: Array
-    weights: Array
+    targets: Any
+    weights: Any
+    place: Place = HOST
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and classes, (N, K)."""
-        n, k = self.targets.shape
-        return n, k
+        return int(self.targets.shape[0]), int(self.targets.shape[1])
 
-    def log_likelihood(self, y: Array) -> float:
+    def log_likelihood(self, y: Any) -> float:
         """Log likelihood of the outputs."""
-        below = y - np.max(y, axis=1, keepdims=True)
-        total = np.log(np.sum(np.exp(below), axis=1))
-        return float(self.weights @ (np.sum(self.targets * below, axis=1) - total))
+        xp = self.place.xp
+        below = y - xp.max(y, axis=1, keepdims=True)
+        total = xp.log(xp.sum(xp.exp(below), axis=1))
+        return float(self.weights @ (xp.sum(self.targets * below, axis=1) - total))
 
-    def gradient(self, y: Array) -> Array:
+    def _probabilities(self, y: Any) -> tuple[Any, Any]:
+        r""":math:`p` and :math:`1-p`, of a likely class as the sum of the others, so that it is exact where small."""
+        xp, p = self.place.xp, softmax(self.place.xp, y)
+        likely = p > 0.5  # one class at most
+        rest = xp.sum(xp.where(likely, xp.zeros_like(p), p), axis=1, keepdims=True)
+        return p, xp.where(likely, rest, 1.0 - p)
+
+    def gradient(self, y: Any) -> Any:
         r""":math:`t - p`."""
-        p, others = _probabilities(y)
-        return self.weights[:, None] * np.where(self.targets > 0.5, others, -p)
+        p, others = self._probabilities(y)
+        return self.weights[:, None] * self.place.xp.where(self.targets > 0.5, others, -p)
 
-    def curvature(self, y: Array) -> Curvature:
+    def curvature(self, y: Any) -> Curvature:
         r""":math:`\mathrm{diag}(p)-pp^\top` for every row."""
-        p, others = _probabilities(y)
-        return Curvature(self.weights[:, None] * p * others, np.sqrt(self.weights)[:, None] * p)
+        p, others = self._probabilities(y)
+        return Curvature(self.weights[:, None] * p * others, self.place.xp.sqrt(self.weights)[:, None] * p)
 
-    def curvature_change(self, y: Array, variance: Array, along: Array | None = None) -> Array:
+    def curvature_change(self, y: Any, variance: Any, along: Any = None) -> Any:
         r""":math:`p_k(a_k - p^\top a)` with :math:`a_i = V_{ii} - 2(Vp)_i`."""
-        p, root = softmax(np, y), np.sqrt(self.weights)[:, None]
+        xp, p = self.place.xp, softmax(self.place.xp, y)
         change = p * self.weights[:, None] * variance
         if along is not None:
-            change -= 2.0 * p * root * along
-        return change - p * np.sum(change, axis=1, keepdims=True)
-
-
-def _probabilities(y: Array) -> tuple[Array, Array]:
-    r""":math:`p` and :math:`1-p`, for the likeliest class as a sum, so that no digit is lost where it is small."""
-    p = softmax(np, y)
-    others, rows, best = 1.0 - p, np.arange(len(p)), np.argmax(p, axis=1)
-    rest = p.copy()
-    rest[rows, best] = 0.0
-    others[rows, best] = np.sum(rest, axis=1)
-    return p, others
+            change = change - 2.0 * p * xp.sqrt(self.weights)[:, None] * along
+        return change - p * xp.sum(change, axis=1, keepdims=True)

@@ -14,7 +14,7 @@ orthogonal step, and the rest is computed from them anew (eqs 6, 24, 25).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,13 +32,10 @@ from sparsebayes.inference.models.evidence import (
 )
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.linalg import inverse_upper, log_det, reflected, solve_cholesky, tall_qr, try_cholesky
+from sparsebayes.inference.models.linalg import inverse_upper, log_det, reflected, tall_qr
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.models.screening import may_gain
 
-# Smallest diagonal entry of the Cholesky factor of the unit-diagonal precision at which it may stand in for the
-# factorisation of the square roots: it then has lost no more than half of the digits.
-_WELL_CONDITIONED = 1e-3
 # A column whose part outside the active span is below this fraction of its norm lies inside it: the remainder is
 # rounding error, and normalising it would fill U with noise.
 _IN_SPAN = 1e-13
@@ -64,16 +61,6 @@ class SmallProblem:
     z: Array
     rest: float
 
-    @cached_property
-    def gram(self) -> Array:
-        r""":math:`\mathbf R^\top\mathbf R`."""
-        return self.R.T @ self.R
-
-    @cached_property
-    def projection(self) -> Array:
-        r""":math:`\mathbf R^\top\mathbf z`."""
-        return self.R.T @ self.z
-
 
 @dataclass(frozen=True)
 class SmallPosterior:
@@ -89,25 +76,13 @@ class SmallPosterior:
 
     @classmethod
     def of(cls, problem: SmallProblem, alpha: Array, beta: float) -> SmallPosterior:
-        r"""Posterior of a problem.
-
-        By Cholesky where the precision is well conditioned, else by QR of the stacked square roots, in which its
-        condition number enters under a square root.
-        """
+        """By QR of the stacked square roots, in which the condition number of the precision enters under a root."""
         R, z, a = problem.R, problem.z, len(alpha)
         if a == 0:
             return cls(np.zeros((0, z.shape[1])), np.zeros((0, 0)), 0.0, problem.rest + float(np.vdot(z, z)))
-        precision = beta * problem.gram
-        diagonal = np.einsum("ii->i", precision)
-        diagonal += alpha
-        scale = np.sqrt(diagonal)
-        t = try_cholesky(precision)
-        if t is not None and (t.diagonal() / scale).min() > _WELL_CONDITIONED:
-            mean, root = solve_cholesky(t, beta * problem.projection), inverse_upper(t)
-        else:
-            t, half = reflected(np.sqrt(alpha), np.sqrt(beta) * R, np.sqrt(beta) * z)
-            root = inverse_upper(t)
-            mean = root @ half
+        t, half = reflected(np.sqrt(alpha), np.sqrt(beta) * R, np.sqrt(beta) * z)
+        root = inverse_upper(t)
+        mean = root @ half
         left = z - R @ mean
         return cls(mean, root, log_det(t), problem.rest + float(np.vdot(left, left)))
 
@@ -189,13 +164,6 @@ class Factors:
         residual = self.residual + self.U @ (q[:, b:] @ z[b:])
         C = None if self._C is None else q[:, :b].T @ self._C
         return Factors(self.problem, self.U @ q[:, :b], r[:b], z[:b], residual, C)
-
-    def extended(self, problem: GaussianProblem) -> Factors:
-        """In a larger dictionary whose first functions are the present ones."""
-        C = self._C
-        if C is not None:
-            C = np.hstack([C, self.U.T @ problem.columns(np.arange(C.shape[1], problem.n_functions))])
-        return Factors(problem, self.U, self.small.R, self.small.z, self.residual, C)
 
 
 class ActiveSet(Active):
@@ -413,32 +381,6 @@ class ActiveSet(Active):
         """With some of its functions only."""
         kept = [i for i, stay in zip(self.indices, stays, strict=True) if stay]
         return ActiveSet(self.problem, self.beta, kept, self.alpha[stays], self.factors.restricted(stays))
-
-    def swapped(self, out: Iterable[int], into: Sequence[int], alpha: Sequence[float]) -> ActiveSet:
-        """With other functions in the place of those at some positions."""
-        after = self.restricted(~np.isin(np.arange(self.size), list(out)))
-        for i, precision in zip(into, alpha, strict=True):
-            after = after.changed(i, precision)
-        return after
-
-    def extended(self, problem: GaussianProblem) -> ActiveSet:
-        """In a larger dictionary whose first functions are the present ones."""
-        return ActiveSet(problem, self.beta, self.indices, self.alpha, self.factors.extended(problem))
-
-    def swept(self, tol: float) -> tuple[ActiveSet, int]:
-        """With all precisions re-estimated together that gain; as it is if that gains less than the best alone.
-
-        Over the active set s and q follow from the posterior, so this costs one small factorisation.
-        """
-        s, q2 = self.leave_one_out()
-        best, gain = best_moves(self.alpha, s, q2, self.problem.n_targets, self.problem.inclusion_cost)
-        better = (gain > tol) & np.isfinite(best)
-        if np.sum(better) < 2:
-            return self, 0
-        trial = self.moved(np.where(better, best, self.alpha), self.beta)
-        if trial.evidence() - self.evidence() < np.max(gain[better]):
-            return self, 0
-        return trial, int(np.sum(better))
 
     def settled(self, tol: float, *, learn_noise: bool) -> ActiveSet:
         """At the joint maximum of all precisions and, where it is learned, of the noise: by the model of the loop."""

@@ -124,8 +124,14 @@ class Active(ABC):
         return np.zeros(0, dtype=np.intp), np.zeros(0)
 
     def extended(self, problem: Any) -> Active:
-        """The same model in a larger dictionary whose first columns are the present ones."""
-        raise TypeError(f"{type(self).__name__} holds the whole dictionary")
+        """The same model in the whole dictionary, or in a part of it whose first columns are the present ones."""
+        indices = self.indices
+        if problem.members is None:
+            indices = self.problem.lift(indices)
+        else:
+            columns, outputs = self.problem.split(indices)
+            indices = (outputs * problem.design.shape[1] + columns).tolist()
+        return self.like(problem, indices, self.alpha, mean=self.mean)
 
     def linearised(self) -> tuple[Array, Array, Array, Array]:
         r"""The weighted Gaussian problem, of row weights B, that the likelihood is at the present weights.
@@ -181,13 +187,9 @@ class Active(ABC):
             self.problem, [*(self.indices[k] for k in keep), *into], np.append(self.alpha[keep], np.array(alpha))
         )
 
-    def swept(self, tol: float) -> tuple[Active, int]:
-        """With all precisions that gain more than ``tol`` re-estimated together, and how many were changed."""
-        return self, 0
-
     def settled(self, tol: float, *, learn_noise: bool) -> Active:
         """With all precisions, and the noise where it is learned, at their joint maximum."""
-        return self.swept(tol)[0]
+        return self
 
     def joined(self, functions: list[int], alpha: Array, at_least: float) -> Active | None:
         """With several functions more, where gains are predicted; None where that does not gain ``at_least``."""

@@ -134,7 +134,7 @@ class LaplaceActive(Active):
         stays = active.well_determined > _IDLE
         active = active if np.all(stays) else active.restricted(stays)
         if active.size <= _POLISHED:
-            active, _ = active.swept(_CLOSE)  # where functions fade, far cheaper than Newton's way along the ridge
+            active = active.settled(_CLOSE)  # where functions fade, far cheaper than Newton's way along the ridge
         active = polish(active)
         while (
             active.size and (smaller := active._relevant(set())) is not None
@@ -206,8 +206,7 @@ class LaplaceActive(Active):
         found = self._combine(parent, measured, self.problem.lift(self.indices))
         _, gain = best_moves(found.alpha, found.s, found.q2, 1, parent.inclusion_cost)
         by_column = np.max(np.where(found.movable, gain, 0.0).reshape(parent.n_outputs, -1), axis=0)
-        known = self.problem.members if self.problem.watched is None else self.problem.watched
-        by_column[known] = 0.0
+        by_column[self.problem.members] = 0.0
         gaining = np.flatnonzero(by_column > 0.0)
         best = gaining[np.argsort(-by_column[gaining], kind="stable")][:count]
         return best, by_column[best]
@@ -222,14 +221,6 @@ class LaplaceActive(Active):
         movable = problem.eligible & (s > RESOLVED * found.norm) & (found.norm > 0.0)
         movable[indices] = True
         return Statistics(alpha, s, q2, movable)
-
-    def extended(self, problem: LaplaceProblem) -> LaplaceActive:
-        """On the whole parent problem, or on a larger part of it whose first columns are the present ones."""
-        columns, outputs = self.problem.split(self.indices)
-        indices = (outputs * problem.design.shape[1] + columns).tolist()
-        if problem.members is None:
-            indices = self.problem.lift(self.indices)
-        return LaplaceActive(problem, self._columns.on(problem, indices), self.alpha, self._mode, self._weaker)
 
     # -- moves: each stands only if the true evidence rises ------------------------------------------------
 
@@ -288,7 +279,7 @@ class LaplaceActive(Active):
                 return found
         return None
 
-    def swept(self, tol: float) -> tuple[LaplaceActive, int]:
+    def settled(self, tol: float, *, learn_noise: bool = False) -> LaplaceActive:
         r"""With all :math:`\log\alpha` at their joint maximum, and without functions that have no relevance there.
 
         By a quasi-Newton method on the exact gradient :math:`\partial\mathcal L/\partial\log\alpha_j =
@@ -311,7 +302,7 @@ class LaplaceActive(Active):
             model, inverse, done = model._stepped(model._flat_inverse() if inverse is None else inverse, tol)
             done |= fresh and inverse is None
         changed = model.evidence() > self.evidence() or model.size < self.size
-        return (model, self.size) if changed else (self, 0)
+        return model if changed else self
 
     def _flat_inverse(self) -> Array:
         """Inverse of the negative Hessian of the linearised problem, made positive definite and bounded."""

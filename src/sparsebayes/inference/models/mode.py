@@ -15,17 +15,16 @@ from sparsebayes.basis.places import Places
 from sparsebayes.design import ArrayDesign, CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.nearest import expected_gram
-from sparsebayes.inference.models.problem import LARGE, Index, with_bias
+from sparsebayes.inference.models.problem import Index, PartOfProblem, with_bias
 from sparsebayes.inference.models.screening import Directions, Measured
 from sparsebayes.likelihood import Classes, Curvature, Likelihood
 from sparsebayes.threads import side_by_side
 
 T = TypeVar("T")
 
-# Columns scored exactly where a dictionary is so large that its functions are scored at a glance.
-_GLANCED = 256
-# Entries of a dictionary times the number of classes, from which on functions of several classes are added in batches.
-_ROUGHLY = 1 << 18
+# Entries of a dictionary times the number of classes, from which on functions of several classes are added in batches
+# in the whole of it; and entries beyond which to score it costs more than to search in a part.
+_ROUGHLY, _WHOLE = 1 << 18, 1 << 23
 # Functions up to which all of them are scored at every step.
 _SCORED = 1 << 16
 # The least part of a row's own say that is left when it is left out.
@@ -35,7 +34,7 @@ _MANY_PRODUCTS = 1 << 24
 
 
 @dataclass(frozen=True)
-class LaplaceProblem:
+class LaplaceProblem(PartOfProblem):
     """A design and a likelihood.
 
     Parameters
@@ -54,8 +53,6 @@ class LaplaceProblem:
         Log prior odds against a function, in nats.
     parent, members : LaplaceProblem, ndarray of int, optional
         The problem of which this is a part, and its columns there.
-    watched : ndarray of int, optional
-        Of a large problem that is scored at a glance, columns that are scored exactly.
     places : Places, optional
         Where the first functions are, so that one may give way to a neighbour.
     """
@@ -68,18 +65,12 @@ class LaplaceProblem:
     inclusion_cost: float = 0.0
     parent: LaplaceProblem | None = None
     members: Index | None = None
-    watched: Index | None = None
     places: Places | None = None
 
     @property
     def n_outputs(self) -> int:
         """Outputs K of the likelihood."""
         return self.likelihood.shape[1]
-
-    @property
-    def n_functions(self) -> int:
-        """Number of (column, output) pairs."""
-        return self.design.shape[1] * self.n_outputs
 
     @property
     def n_targets(self) -> int:
@@ -112,23 +103,12 @@ class LaplaceProblem:
         curvature = self.likelihood.curvature(place.put(np.zeros(self.likelihood.shape)))
         return place.get(curvature.diagonal[:, 0]).copy()
 
-    def restrict(self, members: Index) -> LaplaceProblem:
-        """The problem of a part of the columns, held where the rows are."""
-        return self._part(members, self.fetch(members))
-
-    def enlarge(self, fresh: Index) -> LaplaceProblem:
-        """A part of a problem with further columns of it at the end."""
-        if self.parent is None or self.members is None:
-            raise TypeError("only a part of a problem can be enlarged")
-        values = self.fetch(slice(None)), self.parent.fetch(fresh)
-        return self.parent._part(np.concatenate([self.members, fresh]), *values)
-
     def reduced(self, tell: Callable[[float], None], *, noise_given: bool) -> LaplaceProblem | None:
         """What to search in where that is known without any scores; None where it is not."""
         if self.stand_in is not None:
             return self.restrict(with_bias(self.stand_in.landmarks, self.bias))
-        # Functions are added in batches, modes found roughly, and most functions scored at a glance on the way.
-        many = self.n_outputs > 1 and self.design.shape[0] * self.n_functions > _ROUGHLY
+        rows, columns = self.design.shape
+        many = self.n_outputs > 1 and rows * self.n_functions > _ROUGHLY and rows * columns <= _WHOLE
         return self.roughly() if many else None
 
     def widened(self, fresh: Index) -> LaplaceProblem:
@@ -137,20 +117,16 @@ class LaplaceProblem:
         With a stand-in the whole dictionary is scored at the cost of a few hundred of its functions, unless it is so
         large that going through its scores is the cost.
         """
-        if self.watched is not None:
-            return replace(self, watched=np.union1d(self.watched, fresh))
         whole = self.parent
         if whole is not None and whole.stand_in is not None and whole.design.shape[1] <= _SCORED:
             return whole.roughly()
         return self.enlarge(fresh)
 
     def roughly(self) -> LaplaceProblem:
-        """The whole problem, its functions scored by the stand-in alone, or at a glance where it is large."""
-        rows, columns = self.design.shape  # of many, scoring all exactly costs far more than finding a mode
-        return replace(self, parent=self, watched=np.zeros(0, dtype=np.intp) if rows * columns > LARGE else None)
+        """The whole problem, its modes found roughly, and its functions scored by a stand-in alone where it has one."""
+        return replace(self, parent=self)
 
     def _part(self, members: Index, *values: Any) -> LaplaceProblem:
-        """The problem of these columns, whose values come one after the other."""
         bias = np.flatnonzero(members == self.bias)
         return replace(
             self,
@@ -175,22 +151,6 @@ class LaplaceProblem:
     def active(self, indices: list[int]) -> ActiveColumns:
         """Columns of these functions, wherever the rows are."""
         return ActiveColumns(self, indices)
-
-    def lift(self, indices: list[int]) -> list[int]:
-        """Numbers of functions in the parent problem."""
-        if self.parent is None or self.members is None:
-            return list(indices)
-        columns, outputs = self.split(indices)
-        return (outputs * self.parent.design.shape[1] + self.members[columns]).tolist()
-
-    def whole(self, indices: list[int]) -> tuple[LaplaceProblem, list[int]]:
-        """The problem of which this is a part, of a part, and the numbers of functions there."""
-        return (self, list(indices)) if self.parent is None else self.parent.whole(self.lift(indices))
-
-    def split(self, indices: list[int]) -> tuple[Index, Index]:
-        """Columns and outputs of functions."""
-        outputs, columns = np.divmod(np.array(indices, dtype=np.intp), self.design.shape[1])
-        return columns, outputs
 
 
 # -- what a posterior needs to know of the rows at given weights, wherever they are ----------------------------------
@@ -280,10 +240,6 @@ class ActiveColumns:
         fresh = self.problem.fetch(self.problem.split(functions)[0])
         return ActiveColumns(self.problem, [*self.indices, *functions], self.place.join([self.values, fresh], 1))
 
-    def on(self, problem: LaplaceProblem, indices: list[int]) -> ActiveColumns:
-        """The same functions under their numbers in a larger problem."""
-        return ActiveColumns(problem, indices, self.values)
-
     def keep(self, positions: Index) -> ActiveColumns:
         """With some of the functions only."""
         return ActiveColumns(self.problem, [self.indices[k] for k in positions], self._taken(positions))
@@ -318,8 +274,6 @@ class ActiveColumns:
         """Statistics of all functions of the problem, exact for all candidates that may matter."""
         problem, directions = self.problem, self.directions(point, change, root, bend)
         here, stand_in = self.place is HOST, problem.stand_in
-        if here and stand_in is None and problem.watched is not None:
-            return directions.glance(problem.design, problem.watched, _GLANCED)
         if stand_in is None or problem.design is stand_in:
             return directions.measure(problem.design)
         if problem.parent is not None:

@@ -7,15 +7,17 @@ likelihood gave the weights, or what the functions are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from sparsebayes.basis.arrays import HOST
 from sparsebayes.basis.places import Places
 from sparsebayes.design import (
     CompressedDesign,
@@ -49,8 +51,66 @@ _TILE, _TILE_ROWS, _SUMS = 512, 4096, 4
 _ENTRIES, _DECIMALS = 1 << 25, 9
 
 
+class PartOfProblem(ABC):
+    """What problems of every likelihood have in common: a dictionary, of which the search may see a part."""
+
+    design: Design
+    bias: int | None
+    parent: Any
+    members: Index | None
+
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int:
+        """Outputs that have functions of their own."""
+
+    @property
+    def n_functions(self) -> int:
+        """Number of candidate functions M: one for each column and output."""
+        return self.design.shape[1] * self.n_outputs
+
+    def split(self, indices: Sequence[int]) -> tuple[Index, Index]:
+        """Columns and outputs of functions."""
+        outputs, columns = np.divmod(np.array(indices, dtype=np.intp), self.design.shape[1])
+        return columns, outputs
+
+    def lift(self, indices: Sequence[int]) -> list[int]:
+        """Numbers of functions in the parent problem."""
+        if self.parent is None or self.members is None:
+            return list(indices)
+        columns, outputs = self.split(indices)
+        return (outputs * self.parent.design.shape[1] + self.members[columns]).tolist()
+
+    def whole(self, indices: Sequence[int]) -> tuple[Self, list[int]]:
+        """The problem of which this is a part, of a part, and the numbers of functions there."""
+        return (self, list(indices)) if self.parent is None else self.parent.whole(self.lift(indices))
+
+    def fetch(self, columns: Index | slice) -> Any:
+        """Values of some columns, where the search needs them."""
+        return self.design.columns(columns)
+
+    @abstractmethod
+    def _part(self, members: Index, *values: Any) -> Self:
+        """The problem of these columns, whose values come one after the other."""
+
+    def restrict(self, members: Index) -> Self:
+        """The problem of a part of the columns, held where the rows are."""
+        return self._part(members, self.fetch(members))
+
+    def enlarge(self, fresh: Index) -> Self:
+        """A part of a problem with further columns of it at the end."""
+        if self.parent is None or self.members is None:
+            raise TypeError("only a part of a problem can be enlarged")
+        values = self.fetch(slice(None)), self.parent.fetch(fresh)
+        return self.parent._part(np.concatenate([self.members, fresh]), *values)
+
+    def widened(self, fresh: Index) -> Self:
+        """What the search goes on in where these columns outside the working set gain."""
+        return self.enlarge(fresh)
+
+
 @dataclass(eq=False)
-class GaussianProblem:
+class GaussianProblem(PartOfProblem):
     r"""Gaussian targets with one noise level: :math:`\mathbf B = \mathbf W/\sigma^2`.
 
     Parameters
@@ -114,9 +174,6 @@ class GaussianProblem:
     _moments: tuple[Array, Array] | None = field(default=None, init=False, repr=False)
     _triangle: tuple[Array, Array] | None = field(default=None, init=False, repr=False)
 
-    # All functions are scored exactly (see ``LaplaceProblem``).
-    watched: ClassVar[Index | None] = None
-
     @cached_property
     def n_effective(self) -> float:
         """Number of observations in the sense of the evidence."""
@@ -136,11 +193,6 @@ class GaussianProblem:
         return self._root * self.targets
 
     @property
-    def n_functions(self) -> int:
-        """Number of candidate functions M."""
-        return self.design.shape[1]
-
-    @property
     def n_targets(self) -> int:
         """Number of targets that share the support."""
         return self.targets.shape[1]
@@ -149,10 +201,6 @@ class GaussianProblem:
     def n_outputs(self) -> int:
         """Outputs that have functions of their own: all targets share one support."""
         return 1
-
-    def split(self, functions: list[int]) -> tuple[list[int], list[int]]:
-        """Column and output of each function."""
-        return functions, [0] * len(functions)
 
     @cached_property
     def mean_square(self) -> float:
@@ -344,40 +392,29 @@ class GaussianProblem:
         landmarks = self.landmarks if self.stand_in is None else self.stand_in.landmarks
         return None if landmarks is None else small.restrict(with_bias(landmarks, small.bias))
 
-    def restrict(self, members: Index) -> GaussianProblem:
-        """The problem of a part of the dictionary, held in memory."""
-        return self._part(members, self.design.columns(members))
-
-    def enlarge(self, fresh: Index) -> GaussianProblem:
-        """A part of a problem with further functions of it at the end."""
-        if self.parent is None or self.members is None:
-            raise TypeError("only a part of a problem can be enlarged")
-        held = self.design.columns(slice(None))
-        values = np.hstack([held, self.parent.design.columns(fresh)])
-        return self.parent._part(np.concatenate([self.members, fresh]), values)
-
-    def widened(self, fresh: Index) -> GaussianProblem:
-        """What the search goes on in where these functions outside the working set gain."""
-        return self.enlarge(fresh)
-
-    def _part(self, members: Index, values: Array) -> GaussianProblem:
+    def _part(self, members: Index, *values: Any) -> GaussianProblem:
         bias = np.flatnonzero(members == self.bias)
-        part = GaussianProblem(
-            DenseDesign(values),
-            self.targets,
-            self.weights,
-            self.eligible[members],
-            int(bias[0]) if len(bias) else None,
-            inclusion_cost=self.inclusion_cost,
-            n_observations=self.n_effective,
+        part = self._made(
+            DenseDesign(HOST.join(list(values), 1)),
+            candidates=self.eligible[members],
+            bias=int(bias[0]) if len(bias) else None,
             offered=None if self.offered is None else self.offered[members],
-            rowwise=self.rowwise,
-            parent=self,
             members=members,
-            unexplained=self.unexplained,
         )
         part._moments = self.sqnorms[members], self.projection[members]
         return part
+
+    def _made(self, design: Design, **changes: Any) -> GaussianProblem:
+        """A problem of other columns or rows that is made of this one."""
+        lost = ("offered", "members", "stand_in", "centres", "landmarks", "places", "sample", "precisions")
+        kept = {"n_observations": self.n_effective, "parent": self}
+        return replace(self, design=design, **dict.fromkeys(lost) | kept | changes)
+
+    def _on_rows(self, design: Design, targets: Array, **changes: Any) -> GaussianProblem:
+        """The problem of a few rows that have the inner products of all, but for targets outside their span."""
+        unexplained = max(0.0, float(np.sum(self.target**2) - np.sum(targets**2)))
+        weights = np.ones(len(targets))
+        return self._made(design, targets=targets, weights=weights, rowwise=False, unexplained=unexplained, **changes)
 
     def compressed(self) -> GaussianProblem:
         r"""The problem of r rows that is exactly this one with the stand-in for its design.
@@ -392,20 +429,9 @@ class GaussianProblem:
         gram, projected = self.stand_in.inner_products(self.weights, self.targets)
         factor = cholesky(gram)
         targets = solve_triangular(factor, projected, trans=1, check_finite=False)
-        return GaussianProblem(
-            self.stand_in.with_rows(factor),
-            targets,
-            np.ones(len(factor)),
-            self.candidates,
-            self.bias,
-            inclusion_cost=self.inclusion_cost,
-            n_observations=self.n_effective,
-            places=self.places,
-            rowwise=False,
-            # Where the design is the compression itself nothing was lost, and there is nothing to go back to.
-            parent=None if self.design is self.stand_in else self,
-            unexplained=max(0.0, float(np.sum(self.target**2) - np.sum(targets**2))),
-        )
+        # Where the design is the compression itself nothing was lost, and there is nothing to go back to.
+        parent = None if self.design is self.stand_in else self
+        return self._on_rows(self.stand_in.with_rows(factor), targets, places=self.places, parent=parent)
 
     def on_fewer_rows(self, tell: Callable[[float], None] = lambda done: None) -> GaussianProblem:
         """The problem with as many rows as it has functions, and the same inner products, by way of its sample.
@@ -415,20 +441,7 @@ class GaussianProblem:
         if self._triangle is None:
             self._triangle = self._reduce(tell)
         rows, targets = self._triangle
-        return GaussianProblem(
-            DenseDesign(rows),
-            targets,
-            np.ones(len(rows)),
-            self.candidates,
-            self.bias,
-            inclusion_cost=self.inclusion_cost,
-            n_observations=self.n_effective,
-            offered=self.offered,
-            rowwise=False,
-            sample=self.sample,
-            parent=self,
-            unexplained=max(0.0, float(np.sum(self.target**2) - np.sum(targets**2))),
-        )
+        return self._on_rows(DenseDesign(rows), targets, offered=self.offered, sample=self.sample)
 
     def _reduce(self, tell: Callable[[float], None]) -> tuple[Array, Array]:
         r"""Rows of the functions and of the targets whose inner products are those of all rows.
@@ -471,14 +484,6 @@ class GaussianProblem:
         projected = np.sum([projected for _, projected in found], axis=0)[order]
         targets = solve_triangular(factor[:, : len(factor)], projected[: len(factor)], trans=1, check_finite=False)
         return factor @ first[order], targets
-
-    def lift(self, indices: list[int]) -> list[int]:
-        """Numbers of functions in the parent problem."""
-        return list(indices) if self.members is None else self.members[indices].tolist()
-
-    def whole(self, indices: list[int]) -> tuple[GaussianProblem, list[int]]:
-        """The problem of which this is a part, of a part, and the numbers of functions there."""
-        return (self, list(indices)) if self.parent is None else self.parent.whole(self.lift(indices))
 
 
 def with_bias(members: Index, bias: int | None) -> Index:

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from sparsebayes.basis.arrays import HOST, Place
 from sparsebayes.design import CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.typing import Index
 
 Flags = NDArray[np.bool_]
 
@@ -61,12 +60,18 @@ def may_gain(
     rows, columns = (np.sqrt(np.maximum(d, _ROUNDING)) for d in stand_in.remainders)
     e_q = beta * np.outer(columns, (np.sqrt(weights) * rows) @ np.abs(whitened))
     e_s = columns * np.sqrt(beta * float(weights @ rows**2))
-    q, root = np.abs(Q), np.sqrt(np.maximum(S, 0.0))
+    e_q2 = np.mean(e_q * (2.0 * np.abs(Q) + e_q), axis=1)
+    return _may_decide(np.maximum(S, 0.0), np.mean(Q**2, axis=1), e_s, e_q2, candidates)
+
+
+def _may_decide(s: Array, q2: Array, e_s: Array, e_q2: Array, candidates: Flags) -> Flags:
+    r"""Candidates that may gain, or may have the largest q²/s of all, given errors of :math:`\sqrt s` and q²."""
+    least, most = (np.maximum(np.sqrt(s) + sign * e_s, 0.0) ** 2 for sign in (-1.0, 1.0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        at_most = np.mean((q + e_q) ** 2, axis=1) / np.maximum(root - e_s, 0.0) ** 2
-        at_least = np.mean(np.maximum(q - e_q, 0.0) ** 2, axis=1) / (root + e_s) ** 2
+        at_most = np.where(least > 0.0, (q2 + e_q2) / least, np.inf)
+        at_least = np.where(most > 0.0, (q2 - e_q2) / most, -np.inf)
     best = float(np.max(at_least[candidates], initial=-np.inf))
-    return candidates & ~(at_most < min(1.0, best))
+    return candidates & (at_most >= min(1.0, best))
 
 
 @dataclass(frozen=True)
@@ -134,34 +139,11 @@ class Directions:
         columns = np.flatnonzero(matters)
         if len(columns) > _MANY * len(matters):
             return self.measure(design)
-        self._replace(rough, design, columns)
-        return rough
-
-    def glance(self, design: Design, watched: Index, count: int) -> Measured:
-        r"""The statistics with ``s`` where it matters most, and no more than its bound, the norm, elsewhere.
-
-        Quality and norm cost a few products with the dictionary, ``s`` one for every function in the model and every
-        output.  So it is computed for the columns with the largest :math:`q^2/\|\phi\|^2`, which :math:`q^2/s` is at
-        least, and for those that are watched: no gain is overestimated.
-        """
-        outputs = self.gradient.shape[1]
-        found = design.correlate(np.hstack([self.gradient, self.along]))
-        norm = design.sqnorms_by_output(self.curvature)
-        parts = norm, norm, found[:, :outputs], found[:, outputs:]
-        rough = Measured(*(np.ascontiguousarray(part.T).ravel() for part in parts))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            at_least = np.where(rough.norm > 0.0, rough.q2 / rough.norm, 0.0).reshape(outputs, -1)
-        best = np.argsort(-np.max(at_least, axis=0), kind="stable")[:count]
-        self._replace(rough, design, np.union1d(best, watched))
-        return rough
-
-    def _replace(self, rough: Measured, design: Design, columns: Index) -> None:
-        """Exact statistics of some columns in the place of rough ones."""
-        exact = self.measure(DenseDesign(design.columns(columns)))
-        outputs = self.gradient.shape[1]
+        exact, outputs = self.measure(DenseDesign(design.columns(columns))), self.gradient.shape[1]
         places = (np.arange(outputs)[:, None] * design.shape[1] + columns).ravel()
         for field in fields(Measured):
             getattr(rough, field.name)[places] = getattr(exact, field.name)
+        return rough
 
     def _contend(self, rough: Measured, stand_in: CompressedDesign, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Candidates that may gain, or may have the largest q²/s of all."""
@@ -169,9 +151,4 @@ class Directions:
         e_q, e_v = (np.outer(rows @ np.abs(v), columns).ravel() for v in (self.gradient, self.along))
         e_s = np.outer(np.sqrt(rows**2 @ self.curvature), columns).ravel()
         e_q2 = e_q * np.abs(rough.q - rough.D) + (np.abs(rough.q) + e_q) * (e_q + e_v)
-        least, most = (np.maximum(np.sqrt(rough.s) + sign * e_s, 0.0) ** 2 for sign in (-1.0, 1.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            at_most = np.where(least > 0.0, (rough.q2 + e_q2) / least, np.inf)
-            at_least = np.where(most > 0.0, (rough.q2 - e_q2) / most, -np.inf)
-        best = float(np.max(at_least[candidates], initial=-np.inf))
-        return candidates & (at_most >= min(1.0, best))
+        return _may_decide(rough.s, rough.q2, e_s, e_q2, candidates)

@@ -127,10 +127,6 @@ class PartitionedColumns(ActiveColumns):
         """With these functions more."""
         return PartitionedColumns(self.problem, [*self.indices, *functions])
 
-    def on(self, problem: LaplaceProblem, indices: list[int]) -> PartitionedColumns:
-        """The same functions under their numbers in a larger problem."""
-        return PartitionedColumns(problem, indices)
-
     def keep(self, positions: Index) -> PartitionedColumns:
         """With some of the functions only."""
         return PartitionedColumns(self.problem, [self.indices[k] for k in positions])

@@ -77,7 +77,7 @@ def embed(problem: Any, functions: list[int]) -> tuple[Any, list[int]]:
 def widened(active: Active, tol: float) -> Active | None:
     """The model in a working set that has taken in the best functions outside it; None where none gains ``tol``."""
     problem = active.problem
-    if problem.parent is None or (problem.members is None and problem.watched is None):
+    if problem.parent is None or problem.members is None:
         return None
     dense = not active.approximate and movable(problem)
     columns, gain = active.promising(_POOL if dense else _FRESH)

@@ -279,8 +279,11 @@ class Sequential(Solver[SequentialState]):
 
     def _sweep(self, state: SequentialState, tol: float, *, settled: bool = False) -> Info | None:
         """All precisions together; None where that changes nothing."""
-        state.active, changed = state.active.swept(tol)
-        return self._done(state, "sweep", n_moves=changed, settled=settled) if changed else None
+        before, after = state.active, state.active.settled(tol, learn_noise=False)
+        if after is before or (before.exact and after.objective() <= before.objective() + tol):
+            return None
+        state.active = after
+        return self._done(state, "sweep", n_moves=before.size, settled=settled)
 
     def escape(self, state: SequentialState, tol: float) -> Info | None:
         """Add a function that the others hide, where there is one."""
