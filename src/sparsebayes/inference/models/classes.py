@@ -58,10 +58,9 @@ _NEAR = np.exp(np.linspace(-8.0, 8.0, 161))
 RANGE = (1e-14, 1e14)
 # Newton's method ends where its next step would raise the log posterior by less than this (nats); steps at most, those
 # of the conjugate gradients inside one, and what part of the residual they leave.
-_ENOUGH, _NEWTON, _CONJUGATE, _LEFT = 1e-3, 100, 40, 1e-2
-# Weights up to which Newton's equations are solved by a factorisation, and up to which they are where conjugate
-# gradients creep, as they do where functions are nearly dependent.
-_FEW_WEIGHTS, _MANY_WEIGHTS = 400, 2000
+_ENOUGH, _NEWTON, _CONJUGATE, _LEFT = 1e-3, 100, 25, 1e-3
+# Error of a height by rounding, as a part of it: what rises by less cannot be told from what does not.
+_ROUNDING = 4.0 * np.finfo(float).eps
 # Sweeps of one settling at most; what the objective may fall by in one; and what part of the way to the fixed point a
 # sweep goes: farther where that goes well, since it creeps, less far where it does not.
 _SWEEPS = 100
@@ -179,22 +178,27 @@ class ClassModel:
 
     # -- the mode ------------------------------------------------------------------------------------------
 
-    def _risen(self, enough: float = _ENOUGH) -> ClassModel:
+    def _risen(self, enough: float = _ENOUGH, factors: Sequence[Array] = ()) -> ClassModel:
         """The same functions at their mode, from the present weights.
 
-        By Newton's method, its equations solved by conjugate gradients where weights are many: a product with the
-        Hessian costs as much as two predictions.  A row's curvature that is the same in all T directions, of the same
-        trace, makes one matrix of P rows that preconditions them for all classes at once.
+        By Newton's method, its equations solved by conjugate gradients: a product with the Hessian costs as much as two
+        predictions.  The precisions of every class against the others precondition them (measured on the ledger's
+        tables: five products, where one precision for all classes takes twenty to a hundred and more).  Those from the
+        way here, or from other precisions nearby (``factors``), do as well until they no longer lead to a step.
         """
-        here = self
+        here, factors = self, factors or self._factors
         for _ in range(_NEWTON if self.size else 0):
             slope = self.values.T @ here._residuals - self.alpha[:, None] * here.weights
-            step = here._newton_step(slope)
+            step, arrived = here._newton_step(slope, factors)
+            if not arrived and factors is not here._factors:
+                factors = here._factors
+                step, _ = here._newton_step(slope, factors)
             rise = float(np.vdot(slope, step))
             move = partial(here._moved, step, self.values @ step)
-            if rise <= 2.0 * enough:  # known, and nearly exact here: weights gain half of their digits by it
+            rounding = _ROUNDING * abs(here.height)
+            if rise <= 2.0 * max(enough, rounding):  # known, and nearly exact here: weights gain digits by it
                 there = move(1.0)
-                return there if there.height >= here.height - np.finfo(float).eps * abs(here.height) else here
+                return there if there.height >= here.height - rounding else here
             there = line_search(move, here.height, rise)
             if there is None:
                 break
@@ -205,39 +209,19 @@ class ClassModel:
         """The same functions with their weights, and outputs, a part of a step away."""
         return replace(self, weights=self.weights + length * step, outputs=self.outputs + length * along)
 
-    def _newton_step(self, slope: Array) -> Array:
-        """Newton's step for all weights, (P, K): by conjugate gradients where these are many and do not creep."""
-        found, reached = (None, False) if slope.size <= _FEW_WEIGHTS else self._conjugate_step(slope)
-        if found is not None and (reached or slope.size > _MANY_WEIGHTS):
-            return found
-        try:
-            factor = cholesky(self._hessian())
-        except np.linalg.LinAlgError:  # rows of great weight, whose curvature is a difference of large numbers
-            return self._conjugate_step(slope)[0]
-        return solve_cholesky(factor, slope.T.ravel()).reshape(slope.shape[::-1]).T
-
-    def _hessian(self) -> Array:
-        """Negative Hessian of the log posterior of all weights, class by class, (KP, KP)."""
-        p, counts = self.probabilities, self.rows.counts
-        K, P = p.shape[1], self.size
-        mixed = (np.sqrt(counts)[:, None, None] * p[:, :, None] * self.values[:, None, :]).reshape(-1, K * P)
-        found = -(mixed.T @ mixed)
-        for k in range(K):
-            run = slice(k * P, (k + 1) * P)
-            found[run, run] += self.values.T @ ((counts * p[:, k])[:, None] * self.values)
-        found.flat[:: K * P + 1] += np.tile(self.alpha, K)
-        return found
-
-    def _conjugate_step(self, right: Array) -> tuple[Array, bool]:
-        """Solve with the Hessian of all weights, (P, K), roughly, by conjugate gradients; and whether they arrived."""
-        values, alpha, p, factor = self.values, self.alpha[:, None], self.probabilities, self._shared_factor
+    def _newton_step(self, slope: Array, factors: Sequence[Array]) -> tuple[Array, bool]:
+        """Newton's step for all weights, (P, K), by conjugate gradients, and whether they arrived."""
+        values, alpha, p, counts = self.values, self.alpha[:, None], self.probabilities, self.rows.counts[:, None]
 
         def curve(step: Array) -> Array:
             moved = p * (values @ step)
-            curved = self.rows.counts[:, None] * (moved - p * moved.sum(axis=1, keepdims=True))
-            return values.T @ curved + alpha * step
+            return values.T @ (counts * (moved - p * moved.sum(axis=1, keepdims=True))) + alpha * step
 
-        return conjugate_gradients(curve, right, lambda left: solve_cholesky(factor, left), _LEFT, _CONJUGATE)
+        def scaled(left: Array) -> Array:
+            found = np.column_stack([solve_cholesky(*one) for one in zip(factors, left.T, strict=True)])
+            return found - found.mean(axis=1, keepdims=True)
+
+        return conjugate_gradients(curve, slope, scaled, _LEFT, _CONJUGATE)
 
     @property
     def height(self) -> float:
@@ -478,7 +462,7 @@ class ClassModel:
 
     def at(self, alpha: Array, enough: float = _ENOUGH) -> ClassModel:
         """The same functions with other precisions."""
-        return replace(self, alpha=alpha)._risen(enough)
+        return replace(self, alpha=alpha)._risen(enough, self._factors)
 
     def only(self, stays: NDArray[np.bool_], enough: float = _ENOUGH) -> ClassModel:
         """With some of the functions only; their mode is sought from where it would be, were all classes as curved."""
