@@ -15,8 +15,8 @@ and Laplace's approximation at its mode says what its effect is worth beside non
 
     \log\mathrm{BF}_m = f_m(\hat w,\hat c)-f_m(0,\hat c_0)-\tfrac12\log V-\tfrac12\log\frac{|\mathbf H_m|}{H_0} .
 
-Probabilities follow as in :mod:`sparsebayes.inference.solvers.single_effects`; the effects take turns until they stay.
-V is as the search found it: where classes separate, nothing would stop its rise.
+Probabilities and V follow as in :mod:`sparsebayes.inference.solvers.single_effects`.  The effects take turns until they
+stay; these are limited, for where classes separate V never ceases to rise.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from .problems import TwoClasses
 _NUMBERS = 1 << 20
 # Steps to the modes, and the rise below which they end.
 _STEPS, _RISE = 100, 1e-5
+# Squared signal-to-noise ratio of effects at least, of rows whose curvature is the largest, a quarter.
+_SMALLEST = 36.0
 # Turns of all effects, and the change of an inclusion probability below which they end.
 _TURNS, _SAME = 20, 1e-3
 
@@ -99,19 +101,28 @@ class Logistic:
         return problem, cls(problem, signs, constant, prior).turns(known, limit)
 
     def turns(self, state: Effects, limit: int) -> Effects:
-        """Every effect beside the others, as often as something changes."""
+        """Every effect beside the others, and their prior variance, as often as something changes."""
+        task = self
         for _ in range(_TURNS):
             effects = [effect for effect in state.effects if effect.there]
             outputs = [self._outputs(effect) for effect in effects]
             for k in range(len(effects)):
-                effects[k] = self.effect(self._sum(outputs[:k] + outputs[k + 1 :]))
+                effects[k] = task.effect(self._sum(outputs[:k] + outputs[k + 1 :]))
                 outputs[k] = self._outputs(effects[k])
             if len(effects) < limit:
-                effects.append(self.effect(self._sum(outputs)))
-            before, state = state, replace(state, effects=tuple(effects))
+                effects.append(task.effect(self._sum(outputs)))
+            before, state = state, Effects(tuple(effects), state.residual, Hyperparameters(1.0, task.prior))
             if np.abs(state.inclusion - before.inclusion).max() < _SAME:
                 break
+            task = replace(task, prior=task._learned([effect for effect in effects if effect.there]))
         return state
+
+    def _learned(self, effects: Sequence[Effect]) -> float:
+        """Prior variance of the largest evidence, such that an effect can be told from none."""
+        if not effects:
+            return self.prior
+        mean = sum(effect.square for effect in effects) / sum(effect.exists for effect in effects)
+        return max(mean, _SMALLEST / self.problem.size)
 
     def effect(self, offset: Array) -> Effect:
         """An effect beside these outputs of the others."""
