@@ -30,7 +30,8 @@ from sparsebayes.inference.solvers.single_effects import (
 from sparsebayes.threads import one_thread
 from sparsebayes.typing import Array
 
-from .problems import Candidates, Posed, candidates_of, problems_of
+from .modes import Logistic
+from .problems import Candidates, Posed, TwoClasses, candidates_of, problems_of
 
 # Members of a set among which correlations are computed.
 _PAIRED = 100
@@ -202,7 +203,7 @@ class Inclusion:
             purity=float(np.min(cosines)),
             evidence=effect.evidence,
             weight=float(effect.mean[members[0]] * problem.scale[members[0]]),
-            std=float(np.sqrt(effect.variance) * problem.scale[members[0]]),
+            std=float(np.sqrt(np.broadcast_to(effect.variance, order.shape)[members[0]]) * problem.scale[members[0]]),
         )
 
     def to_frame(self) -> Any:
@@ -342,14 +343,16 @@ def single_effects(
 
 def _solve(design: Design, posed: Posed, constant: bool, max_effects: int | None) -> _Found:
     """Effects of one problem, and the bound of its evidence."""
-    if posed.again is None:
+    if posed.classes is None:
         return _search(design, posed, posed.target, posed.weights, posed.places, constant, max_effects)[0]
     # Where classes separate, the model's outputs are large, and what begins there may stay; so also begin at none.
     nothing = np.zeros(design.shape[0])
     starts = [(nothing if posed.outputs is None else posed.outputs, posed.places), (nothing, [])]
-    return max(
-        (_bounded(design, posed, y, places, constant, max_effects) for y, places in starts), key=lambda found: found[2]
-    )
+    found = (_bounded(design, posed, posed.classes, *start, constant, max_effects) for start in starts)
+    problem, state, bound = max(found, key=lambda one: one[2])
+    limit = limit_of_effects(max_effects, problem)
+    settled = Logistic.settled(problem, state, posed.classes, constant=constant, limit=limit)
+    return *settled, bound
 
 
 def _search(
@@ -366,16 +369,17 @@ def _search(
     return (problem, search.finish(state), search.bound(state)), state
 
 
-def _bounded(design: Design, posed: Posed, y: Array, places: list[int], constant: bool, limit: int | None) -> _Found:
+def _bounded(
+    design: Design, posed: Posed, classes: TwoClasses, y: Array, places: list[int], constant: bool, limit: int | None
+) -> _Found:
     """Effects of a likelihood that Gaussians bound, each from where the one before led."""
-    assert posed.again is not None
-    target, weights, further = posed.again(y, np.zeros_like(y))
+    target, weights, further = classes.bounded(y)
     (problem, full, bound), state = _search(design, posed, target, weights, places, constant, limit)
     for _ in range(_ROUNDS):
-        before, leads = _inclusion(full), [effect.lead for effect in state.effects]
-        target, weights, further = posed.again(*_outputs(design, problem, state, target, constant))
+        before, leads = full.inclusion, [effect.lead for effect in state.effects]
+        target, weights, further = classes.bounded(*_outputs(design, problem, state, target, constant))
         (problem, full, bound), state = _search(design, posed, target, weights, leads, constant, limit)
-        if np.abs(_inclusion(full) - before).max() < _SAME:
+        if np.abs(full.inclusion - before).max() < _SAME:
             break
     return problem, full, bound + further + 0.5 * problem.observations * float(np.log(2.0 * np.pi))
 
@@ -401,17 +405,10 @@ def _outputs(
     return mean, variance
 
 
-def _inclusion(state: Effects) -> Array:
-    out = np.ones_like(state.residual)
-    for effect in state.effects:
-        out *= 1.0 - effect.exists * effect.alpha
-    return 1.0 - out
-
-
 def _collect(found: list[_Found], names: tuple[str, ...], before: list[float], *, single: bool) -> Inclusion:
     inclusions, means, stds, noises, counts = [], [], [], [], []
     for problem, state, _ in found:
-        inclusions.append(_inclusion(state))
+        inclusions.append(state.inclusion)
         mean, variance = np.zeros_like(state.residual), np.zeros_like(state.residual)
         for effect in state.effects:
             expected = effect.expected

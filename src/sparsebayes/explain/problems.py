@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +29,27 @@ _FLAT = 1e-8
 
 
 @dataclass(frozen=True)
+class TwoClasses:
+    """Labels of two classes, 1 and -1, and the sample weights."""
+
+    signs: Array
+    weights: Array
+
+    def bounded(self, mean: Array, variance: Array | float = 0.0) -> tuple[Array, Array, float]:
+        r"""Targets, row weights and constant of Jaakkola and Jordan's bound about outputs of this mean and variance.
+
+        :math:`\log\sigma(\pm\eta)\ge\log\sigma(\xi)-\xi/2+(t-\frac12)\eta-\lambda(\eta^2-\xi^2)` with
+        :math:`\lambda=\tanh(\xi/2)/4\xi`, best at :math:`\xi^2=E[\eta^2]`: row weights :math:`2\lambda` and targets
+        :math:`(t-\frac12)/2\lambda`.  Where the classes separate, Laplace's curvature :math:`p(1-p)` vanishes and the
+        data would say nothing; the bound's falls only as :math:`1/\xi`.
+        """
+        xi, halves = np.maximum(np.sqrt(np.square(mean) + variance), 1e-6), 0.5 * self.signs
+        curvature = np.tanh(0.5 * xi) / (2.0 * xi)
+        constant = log_expit(xi) - 0.5 * xi + 0.5 * curvature * np.square(xi) + 0.5 * np.square(halves) / curvature
+        return halves / curvature, self.weights * curvature, float(self.weights @ constant)
+
+
+@dataclass(frozen=True)
 class Posed:
     """The weighted Gaussian problem of one output.
 
@@ -50,9 +69,8 @@ class Posed:
         Of the model, where the likelihood is bounded about them.
     effects : Found, optional
         Single effects that were found before.
-    again : callable, optional
-        Makes target, weights and the constant of the log likelihood of the mean and variance of the outputs that were
-        found, where these matter.
+    classes : TwoClasses, optional
+        What target and weights are a bound of.
     """
 
     target: Array
@@ -63,7 +81,7 @@ class Posed:
     places: list[int]
     outputs: Array | None = None
     effects: Found | None = None
-    again: Callable[[Array, Array], tuple[Array, Array, float]] | None = None
+    classes: TwoClasses | None = None
 
     @classmethod
     def working(cls, outputs: Array, curvature: Array, gradient: Array, weights: Array, places: list[int]) -> Posed:
@@ -237,24 +255,9 @@ def _classes(est: Any, candidates: Candidates, labels: NDArray[Any]) -> list[Pos
     posed = []
     for k, y in enumerate(outputs.T):
         odds = y - np.asarray(logsumexp(np.delete(outputs, k, axis=1), axis=1)) if joint else y
-        signs = np.where(numbers == (1 if outputs.shape[1] == 1 else k), 0.5, -0.5)
-        again = partial(_logistic, signs, weights)
-        target, rows, _ = again(odds, np.zeros(len(odds)))
+        classes = TwoClasses(np.where(numbers == (1 if outputs.shape[1] == 1 else k), 1.0, -1.0), weights)
+        target, rows, _ = classes.bounded(odds)
         # Functions of one class also tell the others apart.
         places = _places(candidates, np.unique(est._posteriors[0 if joint else k].functions))
-        posed.append(Posed(target, rows, float(weights.sum()), 1.0, 1.0, places, odds, again=again))
+        posed.append(Posed(target, rows, float(weights.sum()), 1.0, 1.0, places, odds, classes=classes))
     return posed
-
-
-def _logistic(signs: Array, weights: Array, mean: Array, variance: Array) -> tuple[Array, Array, float]:
-    r"""Targets, row weights and constant of Jaakkola and Jordan's Gaussian bound of the logistic likelihood.
-
-    :math:`\log\sigma(\pm\eta)\ge\log\sigma(\xi)-\xi/2+(t-\frac12)\eta-\lambda(\eta^2-\xi^2)` with
-    :math:`\lambda=\tanh(\xi/2)/4\xi`, best at :math:`\xi^2=E[\eta^2]`: row weights :math:`2\lambda` and targets
-    :math:`(t-\frac12)/2\lambda`.  Where the classes separate, Laplace's curvature :math:`p(1-p)` vanishes and the data
-    would say nothing; the bound's falls only as :math:`1/\xi`.
-    """
-    xi = np.maximum(np.sqrt(np.square(mean) + variance), 1e-6)
-    curvature = np.tanh(0.5 * xi) / (2.0 * xi)
-    constant = log_expit(xi) - 0.5 * xi + 0.5 * curvature * np.square(xi) + 0.5 * np.square(signs) / curvature
-    return signs / curvature, weights * curvature, float(weights @ constant)

@@ -183,9 +183,9 @@ class Effect:
     evidence : float
         Log Bayes factor of its being there.
     mean : ndarray of shape (M,)
-        Its size, if a candidate carries it; its variance is ``variance``.
-    variance : float
-        The same for all candidates.
+        Its size, if a candidate carries it.
+    variance : float or ndarray of shape (M,)
+        Of its size then; in a Gaussian problem the same for all candidates.
     product : ndarray of shape (M,)
         Gram matrix times the expected coefficients.
     price : float
@@ -196,7 +196,7 @@ class Effect:
     exists: float
     evidence: float
     mean: Array
-    variance: float
+    variance: float | Array
     product: Array
     price: float
 
@@ -221,6 +221,17 @@ class Effect:
         return int(np.argmax(self.alpha))
 
 
+def shares(exponents: Array) -> tuple[Array, float]:
+    """Probabilities in proportion to exponentials, and the log of the sum of these."""
+    # There may be no candidate at all, if all columns are constant.
+    top = max(float(exponents.max()), -np.finfo(float).max)
+    alpha = np.exp(exponents - top)
+    total = max(float(alpha.sum()), np.finfo(float).tiny)
+    alpha /= total
+    alpha[alpha < _NEGLIGIBLE] = 0.0
+    return alpha, top + float(np.log(total))
+
+
 @dataclass(frozen=True)
 class Hyperparameters:
     """Noise variance, and prior variance of the (scaled) effects."""
@@ -241,6 +252,14 @@ class Effects:
     def expected(self) -> Array:
         """Expected coefficients of the scaled columns."""
         return sum((effect.expected for effect in self.effects if effect.there), np.zeros_like(self.residual))
+
+    @property
+    def inclusion(self) -> Array:
+        """Probability that each candidate carries an effect."""
+        none = np.ones_like(self.residual)
+        for effect in self.effects:
+            none *= 1.0 - effect.exists * effect.alpha
+        return 1.0 - none
 
 
 class Search:
@@ -293,13 +312,8 @@ class Search:
         else:
             left = np.maximum(1.0 - explained / max(error, np.finfo(float).tiny), _EXACT)
             exponents = self._log_prior - 0.5 * self.problem.observations * np.log(left)
-        # There may be no candidate at all, if all columns are constant.
-        top = max(float(exponents.max()), -np.finfo(float).max)
-        alpha = np.where(self.problem.usable, np.exp(np.maximum(exponents - top, -700.0)), 0.0)
-        total = max(float(alpha.sum()), np.finfo(float).tiny)
-        evidence = top + float(np.log(total)) + 0.5 * float(np.log1p(-kappa))
-        alpha /= total
-        alpha[alpha < _NEGLIGIBLE] = 0.0
+        alpha, evidence = shares(exponents)
+        evidence += 0.5 * float(np.log1p(-kappa))
         exists = float(expit(evidence))
         mean, variance = kappa * q / n, kappa * noise / n
         found = Effect(alpha, exists, evidence, mean, variance, np.zeros_like(q), 0.0)
