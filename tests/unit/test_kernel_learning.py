@@ -78,14 +78,10 @@ def test_the_process_learns_and_switches_off():
     limits = learnable_limits(functions.parameters, np.ptp(X, axis=0), np.zeros(4))
     process = Process(functions, X, y[:, None], np.ones(120), limits.prior)
     level = np.log([1.0, 0.01])
-    one, every, lean = process.fit(np.zeros(4), limits, lambda: False)
-    assert np.ptp(one) == 0.0
+    lean = process.fit(np.zeros(4), limits, lambda: False)
     assert limits.live(lean).tolist() == [True, True, False, False]
-    np.testing.assert_array_equal(lean[:2], every[:2])
-    assert process.value(every, level) > process.value(one, level) + 20.0
-    assert process.value(lean, level) > process.value(every, level) - 2 * np.log(480.0)
-    for place in (one, every, lean):
-        assert process.value(place, level) == pytest.approx(process.evaluate(place, level)[0], rel=1e-12)
+    assert process.value(lean, level) > process.value(np.zeros(4), level) + 20.0
+    assert process.value(lean, level) == pytest.approx(process.evaluate(lean, level)[0], rel=1e-12)
 
 
 def test_rows_of_the_process_do_not_depend_on_their_order():

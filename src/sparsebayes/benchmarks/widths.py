@@ -165,6 +165,8 @@ _BARS: tuple[tuple[str, str, Callable[[float, float], float], float], ...] = (
     ("seconds", "best of the grid", truediv, 1.0),
 )
 _SHARE = 0.15
+# A width that two ways arrive at is the same to so many nats.
+_ROUNDING = 1e-6
 
 
 def bars(figures: Sequence[Figures]) -> list[Bar]:
@@ -173,7 +175,7 @@ def bars(figures: Sequence[Figures]) -> list[Bar]:
     for (problem, way), mine in middle.items():
         if way not in LEARNED:
             continue
-        found += [Bar(problem, way, f"{name} short by", value, 0.0) for name, value in _short(figures, problem, way)]
+        found += [Bar(problem, way, f"{name} short by", value, _ROUNDING) for name, value in _short(figures, problem, way)]
         found += [Bar(problem, way, "share", mine.share, _SHARE)] if mine.share is not None else []
         for name, beside, compare, limit in _BARS:
             ours, theirs = getattr(mine, name), getattr(middle.get((problem, beside)), name, None)
