@@ -41,7 +41,7 @@ FEWER_ROWS = 200, 400
 # the tenth, where rows that occur twice let the noise vanish.  So it is made only where the first has found
 # more noise than anything else.
 _NOISE, _LOW_NOISE, _MOSTLY_NOISE = 0.1, 0.01, 0.5
-_STEPS, _FEW_STEPS = 60, 10
+_STEPS, _FEW_STEPS = 60, 5
 # Fewer rows say nothing of widths.
 _FEWEST = 5
 # Range of the log amplitude and of the log noise, in units of the targets' mean square.
