@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import sub, truediv
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sparsebayes.basis import RBF, Basis
 from sparsebayes.benchmarks.ledger.cases import Case
 from sparsebayes.benchmarks.ledger.measure import log_loss, negative_log_density, timed
 from sparsebayes.benchmarks.ledger.problems import choose_problems, drawn
-from sparsebayes.benchmarks.ledger.rivals import RIVALS as LEDGER_RIVALS
+from sparsebayes.benchmarks.ledger.rivals import gaussian_process
 from sparsebayes.benchmarks.small import small_problems
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.fit.folds import Folds
@@ -37,6 +38,8 @@ WAYS = ("ard",)
 BESIDE = ("grid", "gp", "trees")
 # Rows that are left out for the density, where there are more.
 _ENOUGH = 1000.0
+# Rows that are predicted at once for the time of a prediction.
+_PREDICTED = 20_000
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Figures:
         Processor time of the fit.
     status : str
         Of the parameters.
+    million : float or None
+        Processor time of a million predictions.
     """
 
     problem: str
@@ -72,6 +77,7 @@ class Figures:
     share: float | None
     seconds: float
     status: str = ""
+    million: float | None = None
 
 
 def check_ways(ways: Sequence[str], beside: Sequence[str]) -> None:
@@ -112,12 +118,15 @@ def medians(figures: Sequence[Figures]) -> list[Figures]:
     return [_median(rows) for rows in groups.values()]
 
 
+_MEASURED = ("evidence", "density", "error", "loss", "kept", "share", "seconds", "million")
+
+
 def _median(rows: Sequence[Figures]) -> Figures:
     def middle(name: str) -> Any:
         values = [getattr(row, name) for row in rows if getattr(row, name) is not None]
         return float(np.median(values)) if values else None
 
-    figures = {name: middle(name) for name in ("evidence", "density", "error", "loss", "kept", "share", "seconds")}
+    figures = {name: middle(name) for name in _MEASURED}
     states = dict.fromkeys(state for row in rows for state in row.status.split())
     return Figures(rows[0].problem, len(rows), rows[0].way, status=" ".join(states), **figures)
 
@@ -125,6 +134,78 @@ def _median(rows: Sequence[Figures]) -> Figures:
 def as_rows(figures: Sequence[Figures]) -> list[dict[str, Any]]:
     """For JSON."""
     return [asdict(one) for one in figures]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A figure that a way to learn is held to, the lower the better."""
+
+    problem: str
+    way: str
+    name: str
+    figure: float
+    limit: float
+
+    @property
+    def met(self) -> bool:
+        """Whether the figure is at most the limit."""
+        return self.figure <= self.limit
+
+
+# What is held against which way, by ratio or by difference of the medians, and at most; the last two of classes only.
+_BARS: tuple[tuple[str, str, Callable[[float, float], float], float], ...] = (
+    ("error", "gp", truediv, 1.15),
+    ("error", "trees", truediv, 1.0),
+    ("error", "scale", truediv, 1.02),
+    ("loss", "gp", sub, 0.05),
+    ("seconds", "gp", truediv, 1.0),
+    ("seconds", "scale", truediv, 20.0),
+    ("million", "gp", truediv, 0.1),
+    ("loss", "best of the grid", sub, 0.0),
+    ("seconds", "best of the grid", truediv, 1.0),
+)
+_SHARE = 0.15
+# A width that two ways arrive at is the same to so many nats.
+_ROUNDING = 1e-6
+
+
+def bars(figures: Sequence[Figures]) -> list[Bar]:
+    """What every way to learn is held to on every problem: its choices on the worst draw, and medians."""
+    found, middle = [], {(one.problem, one.way): one for one in medians(figures)}
+    for (problem, way), mine in middle.items():
+        if way not in LEARNED:
+            continue
+        found += [Bar(problem, way, f"{name} short by", value, _ROUNDING) for name, value in _short(figures, problem, way)]
+        found += [Bar(problem, way, "share", mine.share, _SHARE)] if mine.share is not None else []
+        for name, beside, compare, limit in _BARS:
+            ours, theirs = getattr(mine, name), getattr(middle.get((problem, beside)), name, None)
+            searched = beside == "best of the grid" and mine.density is not None
+            if ours is not None and theirs is not None and not searched:
+                sign = "/" if compare is truediv else "-"
+                found.append(Bar(problem, way, f"{name} {sign} {beside}", compare(ours, theirs), limit))
+    return found
+
+
+def _short(figures: Sequence[Figures], problem: str, way: str) -> Iterator[tuple[str, float]]:
+    """By how much the choice falls short of one width at most; of evidence where rows left out overruled it, too."""
+    rows = {(one.seed, one.way): one for one in figures if one.problem == problem}
+    for name in ("density", "evidence"):
+        pairs = [
+            (getattr(other, name), getattr(one, name))
+            for (seed, known), one in rows.items()
+            for other in (rows.get((seed, "scale")), rows.get((seed, "best of the grid")))
+            if known == way and other is not None and one.density is not None
+            if name == "density" or "JUDGED" not in one.status.split()
+        ]
+        short = [theirs - ours for theirs, ours in pairs if theirs is not None and ours is not None]
+        if short:
+            yield name, max(short)
+
+
+def _million(predict: Callable[[Any], Any], rows: Any) -> float:
+    """Processor time of a million predictions, from many at once."""
+    many = np.resize(np.asarray(rows), (_PREDICTED, rows.shape[1]))
+    return 1e6 / _PREDICTED * timed(lambda: predict(many))[1]
 
 
 def left_out_density(case: Case, kernel: Basis, beta: float, size: int) -> float:
@@ -148,11 +229,11 @@ def _learned(name: str, seed: int, case: Case, way: str, gamma: float | None = N
     width = (case.X.shape[1] * variance) ** 0.5 if gamma is None else gamma**-0.5
     kernel = getattr(model, "kernel_", None) or RBF(width)
     density = left_out_density(case, kernel, 1.0 / model.noise_variance_, len(model.relevance_))
-    mean = model.predict(case.X_test)
+    mean, million = model.predict(case.X_test), _million(model.predict, case.X_test)
     loss = -float(np.mean(model.log_density(case.X_test, case.y_test)))
     evidence, kept = float(model.log_marginal_likelihood_), len(model.relevance_)
-    share = kept / len(case.y)
-    return Figures(name, seed, way, evidence, density, case.error(mean), loss, kept, share, seconds, _states(model))
+    share, states = kept / len(case.y), _states(model)
+    return Figures(name, seed, way, evidence, density, case.error(mean), loss, kept, share, seconds, states, million)
 
 
 def _classes(name: str, seed: int, case: Case, way: str, gamma: float | None = None) -> Figures:
@@ -195,9 +276,11 @@ def _best_of_grid(name: str, seed: int, case: Case) -> Figures:
 
 
 def _process(name: str, seed: int, case: Case) -> Figures:
-    found = LEDGER_RIVALS["gp"](case)
-    error, loss, seconds = found["error"], found["loss"], found["seconds"]
-    return Figures(name, seed, "gp", found["evidence"], None, error, loss, len(case.y), 1.0, seconds)
+    mean, std, fitted, seconds = gaussian_process(case)
+    evidence = float(fitted.log_marginal_likelihood_value_) - len(case.y) * float(np.log(np.std(case.y)))
+    loss, million = negative_log_density(mean, std, case.y_test), _million(fitted.predict, case.X_test)
+    error, n = case.error(mean), len(case.y)
+    return Figures(name, seed, "gp", evidence, None, error, loss, n, 1.0, seconds, million=million)
 
 
 def _trees(name: str, seed: int, case: Case) -> Figures:

@@ -259,7 +259,7 @@ def race_kernels(
     places = _restarts(task, first, limits)
     process = process_of(functions, task.X, targets, task.weights, limits, FEWER_ROWS) if limits.per_input else None
     if process is not None:
-        there = process.fit(first, limits, stop)[-1]
+        there = process.fit(first, limits, stop)
         places += [limits.stretched(there, factor) for factor in _WIDER]
     best = race.overtaken(best, [entered(place) for place in places])
     if task.gamma == "multiscale":

@@ -1,7 +1,7 @@
 r"""Learning the dictionary: several honest starts, a climb from the best of them, and a judge who has the last word.
 
-* *Starts.*  The widths as given, and those of an exact Gaussian process, whose evidence is smooth (``process.py``): one
-  factor for all of them, each of them free, and idle inputs switched off, the last also a little narrower and wider.
+* *Starts.*  The widths as given, and those of an exact Gaussian process, whose evidence is smooth (``process.py``), with
+  idle inputs switched off; these also a little narrower and wider.
 * *Climb.*  From the most promising, the parameters climb along the gradient of the evidence together with the
   precisions and the noise of the model found, its functions and centres held; the dictionary is rebuilt there and the
   search goes on; in turn.  Inputs that bring no more than any may by chance are switched off, the weakest first.
@@ -209,14 +209,13 @@ class Learner:
     def _places(self, restarts: Sequence[Array]) -> list[Array]:
         """Log parameters that are worth trying.
 
-        Those of a Gaussian process, with one factor for all lengths, with all parameters free, and with inputs that it
-        does not need switched off, and multiples of the last; where there is no process, multiples of the first.
+        Those of a Gaussian process, with inputs that it does not need switched off, and multiples of them; where there
+        is no process, multiples of the first.
         """
-        there, places, stop = self.first, list(restarts), self.search.stop
+        there, stop = self.first, self.search.stop
         if self.process is not None and not stop():
-            scaled, every, there = self.process.fit(self.first, self.limits, stop)
-            places += [scaled, every] if self.limits.per_input else []
-        places += [self.limits.stretched(there, factor) for factor in _MULTIPLES]
+            there = self.process.fit(self.first, self.limits, stop)
+        places = [*restarts, *(self.limits.stretched(there, factor) for factor in _MULTIPLES)]
         known = {self.given.tobytes(): self.given}
         return [known.setdefault(place.tobytes(), place) for place in places if place.tobytes() not in known]
 

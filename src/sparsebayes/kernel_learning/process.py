@@ -41,7 +41,7 @@ FEWER_ROWS = 200, 400
 # the tenth, where rows that occur twice let the noise vanish.  So it is made only where the first has found
 # more noise than anything else.
 _NOISE, _LOW_NOISE, _MOSTLY_NOISE = 0.1, 0.01, 0.5
-_STEPS, _FEW_STEPS = 60, 10
+_STEPS, _FEW_STEPS = 60, 5
 # Fewer rows say nothing of widths.
 _FEWEST = 5
 # Range of the log amplitude and of the log noise, in units of the targets' mean square.
@@ -105,8 +105,8 @@ class Process:
         self.functions = self.kernel.at_centres(0, self.X)
         self.spread = 1.0 / weights[rows]
 
-    def fit(self, first: Array, limits: Limits, stop: Callable[[], bool]) -> tuple[Array, Array, Array]:
-        """Log parameters with one factor for all lengths, with all of them free, and with idle inputs switched off."""
+    def fit(self, first: Array, limits: Limits, stop: Callable[[], bool]) -> Array:
+        """Log parameters: one factor for all lengths, then all of them free, and idle inputs switched off."""
         every, scaled = np.eye(len(first)), self._ascend(Fitted(first), limits.longer[:, None])
         best = scaled if stop() else self._ascend(scaled, every)
         if best.level[1] > np.log(_MOSTLY_NOISE) and not stop():
@@ -115,7 +115,7 @@ class Process:
         if len(self.all[0]) > self.rows[0] and not stop():
             self._take(self.rows[1])
             best = self._ascend(best, every, _FEW_STEPS)
-        return scaled.log_theta, best.log_theta, self._without_idle(best, limits.off, stop)
+        return self._without_idle(best, limits.off, stop)
 
     def _without_idle(self, found: Fitted, off: Array, stop: Callable[[], bool]) -> Array:
         """Inputs switched off that do not bring log Nd nats: one of d brings that by the noise of N rows."""

@@ -318,10 +318,11 @@ def widths(
       sparsebayes bench widths --problem banana --problem german --beside none
 
     The density is that of training rows left out, by searches on the other folds. Of several draws the medians are
-    shown, and the rows themselves are in the JSON. Data that are not at hand are reported. The whole takes some hours,
-    nearly all of them for the Gaussian process on 3,000 rows.
+    shown, and the rows themselves are in the JSON. A second table holds the ways to learn against the others. Data that
+    are not at hand are reported. The whole takes some hours, nearly all of them for the Gaussian process on 3,000 rows.
     """
     import json
+    from dataclasses import asdict
 
     from rich.console import Console
     from rich.table import Table
@@ -340,14 +341,18 @@ def widths(
     for one in bench.measure_widths(only or (), draws, ways, progress.print, others):
         found.append(one)
         progress.print(f"  {one.way}: error {one.error:.4g}, {one.seconds:.1f} s")
-    document = json.dumps({"rows": bench.as_rows(found), "medians": bench.as_rows(bench.medians(found))}, indent=1)
+    held = [asdict(bar) | {"met": bar.met} for bar in bench.bars(found)]
+    figures = {"rows": bench.as_rows(found), "medians": bench.as_rows(bench.medians(found)), "bars": held}
+    document = json.dumps(figures, indent=1)
     if out is not None:
         write_atomically(out, document.encode())
     if as_json:
         typer.echo(document)
         return
     rows = bench.as_rows(bench.medians(found) if len(draws) > 1 else found)
-    table = Table(*(rows[0] if rows else ["problem"]))
-    for row in rows:
-        table.add_row(*(f"{v:.4g}" if isinstance(v, float) else "" if v is None else str(v) for v in row.values()))
-    Console(highlight=False, markup=False, width=None if progress.is_terminal else 160).print(table)
+    console = Console(highlight=False, markup=False, width=None if progress.is_terminal else 160)
+    for shown in (rows, held):
+        table = Table(*(shown[0] if shown else ["problem"]))
+        for row in shown:
+            table.add_row(*(f"{v:.4g}" if isinstance(v, float) else "" if v is None else str(v) for v in row.values()))
+        console.print(table)
