@@ -246,7 +246,7 @@ def _against_linear(case: Case, values: dict[str, float], errors: dict[str, Arra
     worse = _paired_low(errors["model"] - errors[name])
     better = _paired_low(errors[name] - errors["model"])
     if worse > 0.0:
-        remedy = ", which uses every input" if _of_columns(case.est) else "; try --kernel columns"
+        remedy = ", which uses every input" if _of_columns(case.est) else "; try 'fit --kernel columns'"
         return [Finding(Level.WARNING, f"A plain linear model is better on these rows{remedy}.")]
     theirs, ours = (f"{values[k]:.1%}" if case.classifies else figure(values[k]) for k in (name, "model"))
     compared = f"{theirs} against {ours}"
@@ -309,7 +309,7 @@ def _scatter(case: Case) -> list[Finding]:
         return []
     _, name, factor = min(found)
     said = f"Its errors are {figure(factor)} times larger for some {name} than for others, and its error bars do not "
-    return [Finding(Level.WARNING, said + "follow: --noise varies learns bars that do.")]
+    return [Finding(Level.WARNING, said + "follow: 'fit --noise varies' learns bars that do.")]
 
 
 def _rows(case: Case) -> list[Finding]:
@@ -323,7 +323,8 @@ def _rows(case: Case) -> list[Finding]:
         )
     if case.tested and len(case.y_test) < _FEW_TEST_ROWS:
         rows = case.counted(len(case.y_test))
-        findings.append(Finding(Level.WARNING, f"Its figures are of {rows} only, and rough; --cv 5 tests on all rows."))
+        said = f"Its figures are of {rows} only, and rough; 'fit --cv 5' tests on all rows."
+        findings.append(Finding(Level.WARNING, said))
     return findings
 
 

@@ -22,8 +22,8 @@ are processor time on whatever machine made the record, and compare within a row
 
 Classifiers whose functions come from a regression on the classes (since `indicators`) count as not certified: their
 certificate is of Laplace's evidence, which did not choose them. `_ovr` is one model for each class against the rest;
-other rows of several classes are one model, in which classes share functions (`_laplace`: chosen by Laplace's evidence) or
-(`_joint`, the default of 0.1) do not.
+other rows of several classes are one model, in which classes share functions (`_laplace`: chosen by Laplace's
+evidence) or (`_joint`, the default of 0.1) do not.
 
 This page is made from the files in `benchmarks/ledger` by `sparsebayes bench ledger --page docs/ledger.md`;
 `sparsebayes bench ledger --against benchmarks/ledger/0.1.json` holds the present state against one of them.
