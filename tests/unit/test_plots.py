@@ -90,7 +90,7 @@ class TestOthers:
         assert kept == [f"start {est.certificate_.start}, kept"]
 
     def test_a_search_of_one_record_is_seen(self, ripley):
-        est, X, y = ripley
+        est = ripley[0]
         assert len(est.history_) == 1
         assert plot_evidence(est).ax_.get_lines()[0].get_marker() == "o"
 
