@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal
 from sparsebayes import EM, RVR, MacKay, SparseBayesClassifier, SparseBayesRegressor, Variational, datasets
 from sparsebayes.basis import Bias, LinearSpline
 from sparsebayes.design import as_design
+from sparsebayes.inference import Status
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.bound import BoundActive
 from sparsebayes.inference.models.dual import DualActive, DualLaplace
@@ -79,6 +80,21 @@ def test_dual_classification_is_the_primal(classes):
 
 
 # -- hyperpriors --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["mackay", "em"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classes_of_which_nothing_can_be_learned_leave_an_empty_model(solver, n_classes):
+    """All functions go in one sweep, while the form for many functions is still in use."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, 40))
+    y, weights = np.arange(12) % n_classes, np.full(12, 1e-3)
+    model = SparseBayesClassifier(solver=solver).fit(X, y, sample_weight=weights)
+    assert model.status_ is Status.EMPTY
+    np.testing.assert_allclose(model.predict_proba(X), 1.0 / n_classes)
+    counts = SparseBayesRegressor(solver=solver, likelihood="poisson").fit(X, y, sample_weight=weights)
+    assert counts.status_ is Status.EMPTY
+    np.testing.assert_allclose(counts.predict(X), y.mean(), rtol=1e-3)
 
 
 @pytest.mark.parametrize("make", [MacKay, EM, Variational])

@@ -150,6 +150,25 @@ def test_weights_are_copies():
     assert weighted.std_scale_ == pytest.approx(copied.std_scale_, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("seed", "inputs", "support"), [(0, 40, "evidence"), (0, 60, "conservative"), (5, 60, "conservative")]
+)
+def test_residuals_of_rows_that_weigh_more_are_no_more_residuals(seed, inputs, support):
+    """Constant noise: with rows counted as often as they weigh it went from 0 to 1e6, and 45 % of rows lay inside."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, inputs))
+    y = X[:, 0] + X[:, 1] + rng.normal(size=80)
+    new = rng.normal(size=(1000, inputs))
+    observed = new[:, 0] + new[:, 1] + rng.normal(size=1000)
+    weights = rng.integers(1, 5, 80)
+    model = SparseBayesRegressor(support=support, noise="varies").fit(X, y, sample_weight=weights)
+    sigma = model.predict_noise(new)
+    assert np.min(sigma) > 0.1
+    assert np.max(sigma) < 3.0
+    low, high = model.predict_interval(new)
+    assert np.mean((low <= observed) & (observed <= high)) > 0.85
+
+
 def test_units_of_the_targets_do_not_matter(fitted):
     model, x, y, _ = fitted
     other = RVR(noise="varies").fit(x, 1e6 * y + 3.0)

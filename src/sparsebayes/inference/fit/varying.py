@@ -23,7 +23,8 @@ and each half of it is a problem that is known already:
 
 A function of the noise has to bring what one of the conservative rule does (``objective.py``): among as many functions
 as rows there is always one along which squared residuals happen to grow.  The noise stays constant unless
-:math:`\mathcal F` with these costs is larger than the evidence with constant noise.
+:math:`\mathcal F` with these costs is larger than the evidence with constant noise.  Where weights add up to more than
+the number of different rows, the noise is found with weights scaled down to it, and the mean again with all of them.
 """
 
 from __future__ import annotations
@@ -106,15 +107,22 @@ def run_varying(
     solver, settings, rng
         As in :func:`~sparsebayes.inference.fit.run.run`.
     """
-    loop = _Loop(problem, solver, settings, rng)
     constant = run_guarded(problem, solver, settings, rng)
     best = VaryingResult(constant, constant.active.objective())
     if not _trusted(constant):
         return best
-    for fraction in _STARTS:
-        found = loop.settle(constant if fraction == 1.0 else loop.held(constant, fraction))
-        best = found if found is not None and found.bound > best.bound else best
-    return best
+    # The residuals of a row and of its copies are one residual: as often as its weight says, a function of the noise
+    # that follows nothing but the residual of that row would pay.
+    once = problem.counted_once()
+    if once is problem:
+        return _Loop(problem, solver, settings, rng).found(best)
+    further = replace(settings, observe=None, keeper=None)
+    plain = run_guarded(once, solver.silent(), further, rng)
+    found = _Loop(once, solver.silent(), further, rng).found(VaryingResult(plain, plain.active.objective()))
+    if found.noise is None:
+        return best
+    whole = _Loop(problem, solver, settings, rng).mean(found.noise, None)
+    return whole if _trusted(whole.result) and whole.bound > best.bound else best
 
 
 def _trusted(mean: Result) -> bool:
@@ -130,6 +138,14 @@ class _Loop:
     solver: Solver
     settings: Settings
     rng: np.random.Generator
+
+    def found(self, constant: VaryingResult) -> VaryingResult:
+        """The better of constant noise and of what residuals show, those of its mean and of one at lower noise."""
+        best, mean = constant, constant.result
+        for fraction in _STARTS if _trusted(mean) else ():
+            found = self.settle(mean if fraction == 1.0 else self.held(mean, fraction))
+            best = found if found is not None and found.bound > best.bound else best
+        return best
 
     def held(self, constant: Result, fraction: float) -> Result:
         """The mean for a part of the constant noise, roughly: it only has to show where the noise is low."""

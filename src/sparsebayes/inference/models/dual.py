@@ -161,7 +161,8 @@ class DualLaplace(Dual):
         likelihood, at = problem.likelihood, self._mode.outputs
         # Row (l, n) of FᵀΦ: what function m of output k gives to the l-th direction of row n.
         factor = _curvature_root(likelihood.curvature(at).blocks())
-        self._factored(np.einsum("nal,na->lna", factor[:, outputs, :], self._columns).reshape(-1, self.size))
+        rows = np.einsum("nal,na->lna", factor[:, outputs, :], self._columns)
+        self._factored(rows.reshape(factor.shape[0] * factor.shape[2], self.size))
         self._Q = np.einsum("na,na->a", self._columns, likelihood.gradient(at)[:, outputs])[:, None]
         self.mean = self._Q[:, 0] / self.alpha
         # What is added to the mean for the slope of the evidence, whose mode moves: Σc, with the derivative c of
