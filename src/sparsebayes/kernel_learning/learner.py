@@ -5,8 +5,8 @@ r"""Learning the dictionary: several honest starts, a climb from the best of the
 * *Climb.*  From the most promising, the parameters climb along the gradient of the evidence together with the
   precisions and the noise of the model found, its functions and centres held; the dictionary is rebuilt there and the
   search goes on; in turn.  Inputs that bring no more than any may by chance are switched off, the weakest first.
-* *Judge.*  Rows left out decide (``judge.py``) whether that is reason enough to leave the widths as given; where not,
-  the second most promising has its turn.  Where the evidence alone would have chosen otherwise, the result says so.
+* *Judge.*  Rows left out decide (``judge.py``) whether that is reason enough to leave the widths as given.  Where the
+  evidence alone would have chosen otherwise, the result says so.
 * *Several widths at once*, where they are asked for: multiples of the lengths found, together in one dictionary.
 """
 
@@ -29,8 +29,6 @@ from sparsebayes.threads import one_thread
 
 # Multiples of the process's lengths that are tried.
 _MULTIPLES = (1.0, 0.5**0.5, 2.0**0.5)
-# Trials that are climbed from, the most promising first, until rows left out prefer what one of them leads to.
-_FINALISTS = 2
 # Quasi-Newton steps of one climb, rounds of climb and search, the gain in nats that is no gain, and that below which no
 # further round is made.
 STEPS = 15
@@ -158,11 +156,8 @@ class Learner:
         places = self._places(restarts) if self.finalists is None else self.finalists
         tried = [self._try(log_theta) for log_theta in places]
         open_ = [trial for trial in tried if trial.size and not self.search.crowded(trial)]
-        promising = sorted(open_, key=self._promise, reverse=True)[:_FINALISTS]
-        for trial in promising or [scale]:
-            climbed = self._ascend(trial)
-            if self._prefer(climbed if self.finalists is not None else self._without_weak(climbed)):
-                break
+        climbed = self._ascend(max(open_, key=self._promise, default=scale))
+        self._prefer(climbed if self.finalists is not None else self._without_weak(climbed))
         self._single = self.best
         if self.several:
             for factors in SEVERAL:
