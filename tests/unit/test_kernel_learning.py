@@ -338,6 +338,27 @@ def test_of_many_rows_some_teach_the_widths_and_all_decide(monkeypatch):
     assert again.log_marginal_likelihood_ == pytest.approx(model.log_marginal_likelihood_)
 
 
+def test_of_several_functions_for_each_row_fewer_rows_teach_the_widths(monkeypatch):
+    """Rows left out judge widths of a large sum too, where all of its functions on all rows would be too many."""
+    monkeypatch.setattr("sparsebayes.estimators.regression.MOST_ROWS", 60)
+    rows, learn = [], Learner.learn
+    monkeypatch.setattr(
+        Learner, "learn", lambda self, *a: rows.append(self.search.family.X.shape[0]) or learn(self, *a)
+    )
+    X, y = ridge(120, inputs=2)
+    model = RVR(kernel=RBF(1.0) + RBF(3.0), gamma="evidence").fit(X, y)
+    assert rows == [42]
+    assert max(model.relevance_) >= 60
+    assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 0.2
+
+
+def test_fewer_than_five_rows_leave_the_widths_as_given():
+    X, y = ridge(4)
+    model = fit_quietly(X, y)
+    assert model.kernel_gain_ == {"evidence": 0.0}
+    np.testing.assert_array_equal(model.kernel_.width, np.full(3, RVR().fit(X, y).relevance_functions_[0]["width"]))
+
+
 @pytest.mark.parametrize("width", [10.0, 20.0, 60.0])
 @pytest.mark.parametrize("solver", ["sequential", "mackay"])
 def test_functions_that_hardly_vary_over_the_data_are_found(solver, width):

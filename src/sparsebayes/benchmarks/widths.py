@@ -175,7 +175,9 @@ def bars(figures: Sequence[Figures]) -> list[Bar]:
     for (problem, way), mine in middle.items():
         if way not in LEARNED:
             continue
-        found += [Bar(problem, way, f"{name} short by", value, _ROUNDING) for name, value in _short(figures, problem, way)]
+        found += [
+            Bar(problem, way, f"{name} short by", value, _ROUNDING) for name, value in _short(figures, problem, way)
+        ]
         found += [Bar(problem, way, "share", mine.share, _SHARE)] if mine.share is not None else []
         for name, beside, compare, limit in _BARS:
             ours, theirs = getattr(mine, name), getattr(middle.get((problem, beside)), name, None)

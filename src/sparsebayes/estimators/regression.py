@@ -130,7 +130,8 @@ class TargetScale:
         ]
 
 
-# Rows that widths are learned from at most: their dictionary is made dozens of times.
+# Rows that widths are learned from at most, where each has one function: their dictionary is made dozens of times, and
+# searched on parts of its rows.
 MOST_ROWS = 5000
 # Of more rows than these, so many are what widths are looked for on at first: what is found there is tried, and climbs
 # on, on all of them.
@@ -287,8 +288,9 @@ def _in_order(fit: RegressionFit, groups: list[list[int]]) -> RegressionFit:
 def _fit_kernel(task: Task, dictionary: Dictionary, groups: list[_Group]) -> RegressionFit:
     """Learn the parameters of the kernel, which independent targets share, with the rest; constant ones say nothing."""
     varying = [group for group in groups if np.any(group.t)] or groups
-    if dictionary.n_candidates == len(task.X) > MOST_ROWS and dictionary.basis is not None:
-        learned = _learn_on_some(task, dictionary, varying)
+    most = int(MOST_ROWS * (len(task.X) / dictionary.n_candidates) ** 0.5)  # of several functions for each row, fewer
+    if len(task.X) > most and dictionary.basis is not None:
+        learned = _learn_on_some(task, dictionary, varying, most)
     else:
         learned = _learn(task, dictionary, varying)
     warn_unconverged([result.status for result in learned.results])
@@ -335,9 +337,9 @@ def _built(task: Task, like: Dictionary, basis: Basis | None) -> Dictionary:
     )
 
 
-def _learn_on_some(task: Task, dictionary: Dictionary, groups: list[_Group]) -> Learned:
+def _learn_on_some(task: Task, dictionary: Dictionary, groups: list[_Group], most: int) -> Learned:
     """Learn the parameters from some of the rows; all of them decide between these parameters and those given."""
-    _, some, few = _some(task, groups, MOST_ROWS)
+    _, some, few = _some(task, groups, most)
     learned = _learn(some, _built(some, dictionary, dictionary.basis), few)
     plain, found = replace(task, gamma=None), []
     for basis in (learned.kernel, dictionary.basis):

@@ -1,28 +1,22 @@
-"""Which of two trials is the better one: rows that were left out say it, and where there are none, a price.
+"""Which of two trials is the better one: rows that were left out say it.
 
 Every function has a precision of its own, and maximising over it lets a function gain evidence from noise, so that
 along the scale of the functions the evidence can rise until every row has a narrow function to itself.  Searches on
 four fifths of the rows see that (``inference/fit/folds.py``): the density of rows left out decides, among trials that
-predict them no worse than the widths as given, by density and by squared error.  Where there are too many entries for
-such searches, each function has to bring 2.5 nats, and each of d inputs log Nd.
+predict them no worse than the widths as given, by density and by squared error.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from sparsebayes.inference.fit.folds import VOICE, Folds
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.problem import Index
-from sparsebayes.kernel_learning.parameters import Limits
 from sparsebayes.kernel_learning.trials import Problems, Search, Trial
 
-# What a function has to bring when scales are compared, in nats: a precision fitted to pure noise brings 0.6 on
-# average, and the best of many more.
-PRICE = 2.5
 # Standard deviations by which left-out rows have to speak for another trial.
 CLEAR = 2.0
 # Rows that are left out at least, where there are more: parts of the rows beyond these are not searched.
@@ -46,49 +40,8 @@ class Advantage:
         return cls(mean * float(np.sum(weights)), float(np.sqrt(np.sum(weights * (says - mean) ** 2))))
 
 
-class Judge(Protocol):
-    """Compares trials."""
-
-    left_out: bool
-    n_rows: float
-
-    def compare(self, trial: Trial, other: Trial) -> Advantage:
-        """By how much the first is better."""
-        ...
-
-    def admits(self, trial: Trial, first: Trial) -> bool:
-        """Whether a trial may take the place of the first one at all."""
-        ...
-
-
-class Price:
-    """By objective, functions and inputs having their price."""
-
-    left_out = False
-
-    def __init__(self, search: Search, limits: Limits, n_rows: float) -> None:
-        self.search, self.limits, self.n_rows = search, limits, n_rows
-        inputs = max(1, int(np.sum(np.isfinite(limits.off))))
-        self.input = float(np.log(inputs * n_rows))
-
-    def compare(self, trial: Trial, other: Trial) -> Advantage:
-        """By the difference of their scores."""
-        return Advantage(self.score(trial) - self.score(other), 0.0)
-
-    def admits(self, trial: Trial, first: Trial) -> bool:
-        """Every trial, since none was made on other rows."""
-        return True
-
-    def score(self, trial: Trial) -> float:
-        """The objective less what functions and inputs have to bring."""
-        switched_on = int(np.sum(self.limits.live(trial.log_theta) & np.isfinite(self.limits.off)))
-        return trial.objective - PRICE * trial.size - self.input * switched_on
-
-
-class LeftOut:
+class Judge:
     """By the density of rows left out, all trials on the same folds, each at its own noise and with calibrated bars."""
-
-    left_out = True
 
     def __init__(self, search: Search, problems: Problems) -> None:
         self.search = search
@@ -97,6 +50,11 @@ class LeftOut:
         self.weights: Array = np.concatenate([one.weights for one in first])
         self.n_rows = float(np.sum(self.weights))
         self._known: dict[bytes, tuple[Array, Array]] = {}
+
+    @staticmethod
+    def possible(problems: Problems) -> bool:
+        """Whether there are targets to predict, and rows enough to leave some out."""
+        return all(Folds.possible(problem) and problem.mean_square > 0.0 for problem in problems)
 
     def compare(self, trial: Trial, other: Trial) -> Advantage:
         """The sum over rows of what each says, and its standard deviation."""
@@ -128,10 +86,3 @@ class LeftOut:
                 errors.append(folds.squared_errors(model.beta, size))
             self._known[key] = np.concatenate(densities), np.concatenate(errors)
         return self._known[key]
-
-
-def judge_of(search: Search, limits: Limits, problems: Problems) -> Judge:
-    """Rows left out where that is possible."""
-    if all(Folds.possible(problem) and problem.mean_square > 0.0 for problem in problems):
-        return LeftOut(search, problems)
-    return Price(search, limits, max(problem.n_effective for problem in problems))

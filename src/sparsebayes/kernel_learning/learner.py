@@ -1,12 +1,12 @@
 r"""Learning the dictionary: several honest starts, a climb from the best of them, and a judge who has the last word.
 
-* *Starts.*  The widths as given, and those of an exact Gaussian process, whose evidence is smooth (``process.py``), with
-  idle inputs switched off; these also a little narrower and wider.
+* *Starts.*  The widths as given, and those of an exact Gaussian process, whose evidence is smooth (``process.py``),
+  with idle inputs switched off; these also a little narrower and wider.
 * *Climb.*  From the most promising, the parameters climb along the gradient of the evidence together with the
   precisions and the noise of the model found, its functions and centres held; the dictionary is rebuilt there and the
   search goes on; in turn.  Inputs that bring no more than any may by chance are switched off, the weakest first.
-* *Judge.*  Rows left out decide (``judge.py``) whether that is reason enough to leave the widths as given; where not,
-  the second most promising has its turn.  Where the evidence alone would have chosen otherwise, the result says so.
+* *Judge.*  Rows left out decide (``judge.py``) whether that is reason enough to leave the widths as given.  Where the
+  evidence alone would have chosen otherwise, the result says so.
 * *Several widths at once*, where they are asked for: multiples of the lengths found, together in one dictionary.
 """
 
@@ -21,7 +21,7 @@ from sparsebayes.inference import Record, Result, Status
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.kernel_learning.gradients import Held, climb
-from sparsebayes.kernel_learning.judge import CLEAR, PRICE, judge_of
+from sparsebayes.kernel_learning.judge import CLEAR, Judge
 from sparsebayes.kernel_learning.parameters import Limits, Mask
 from sparsebayes.kernel_learning.process import Process
 from sparsebayes.kernel_learning.trials import Factors, Interrupted, Search, Trial
@@ -29,14 +29,15 @@ from sparsebayes.threads import one_thread
 
 # Multiples of the process's lengths that are tried.
 _MULTIPLES = (1.0, 0.5**0.5, 2.0**0.5)
-# Trials that are climbed from, the most promising first, until rows left out prefer what one of them leads to.
-_FINALISTS = 2
 # Quasi-Newton steps of one climb, rounds of climb and search, the gain in nats that is no gain, and that below which no
 # further round is made.
 STEPS = 15
 ROUNDS = 5
 GAIN = 0.01
 WORTHWHILE = 2.0
+# What a function has to bring when scales are compared, in nats: a precision fitted to pure noise brings 0.6 on
+# average, and the best of many more.
+PRICE = 2.5
 # Standard deviations by which left-out rows have to speak for another trial together with the evidence.
 _SURE = 2.5
 # Multiples of the lengths that make a dictionary of several.
@@ -117,7 +118,7 @@ class Learner:
         self.finalists = finalists
         self.trials: list[Trial] = []
         self.best: Trial | None = None
-        self._judged = False
+        self.judge: Judge | None = None
         self._single: Trial | None = None
 
     def learn(self, restarts: Sequence[Array] = ()) -> Learned:
@@ -149,19 +150,14 @@ class Learner:
         self.best = scale = self._try(self.given)
         self.search.patient = False
         problems = self.search.problems(self.given)
-        if all(not len(model.indices) for model in scale.models) and any(
-            problem.mean_square == 0.0 for problem in problems
-        ):
+        if not Judge.possible(problems):
             return
-        self.judge, self._judged = judge_of(self.search, self.limits, problems), True
+        self.judge = Judge(self.search, problems)
         places = self._places(restarts) if self.finalists is None else self.finalists
         tried = [self._try(log_theta) for log_theta in places]
         open_ = [trial for trial in tried if trial.size and not self.search.crowded(trial)]
-        promising = sorted(open_, key=self._promise, reverse=True)[:_FINALISTS]
-        for trial in promising or [scale]:
-            climbed = self._ascend(trial)
-            if self._prefer(climbed if self.finalists is not None else self._without_weak(climbed)):
-                break
+        climbed = self._ascend(max(open_, key=self._promise, default=scale))
+        self._prefer(climbed if self.finalists is not None else self._without_weak(climbed))
         self._single = self.best
         if self.several:
             for factors in SEVERAL:
@@ -185,16 +181,16 @@ class Learner:
         One of several trials is better by chance now and then: left-out rows have to speak for it clearly, and still
         more so together with the evidence.
         """
-        best, first = self._chosen(), self.trials[0]
-        if trial is best or not trial.size or self.search.crowded(trial):
+        best, first, judge = self._chosen(), self.trials[0], self.judge
+        if judge is None or trial is best or not trial.size or self.search.crowded(trial):
             return False
         fall = self._worth(first) - self._worth(trial)
-        if self.judge.left_out and fall > max(_FAR_ABOVE, _BEYOND_HOPE * self.search.n_rows):
+        if fall > max(_FAR_ABOVE, _BEYOND_HOPE * self.search.n_rows):
             return False
-        advantage = self.judge.compare(trial, best)
+        advantage = judge.compare(trial, best)
         together = advantage.nats + self._worth(trial) - self._worth(best)
         clear = advantage.nats > CLEAR * advantage.chance and together > _SURE * advantage.chance
-        if clear and self.judge.admits(trial, first):
+        if clear and judge.admits(trial, first):
             self.best = trial
             return True
         return False
@@ -220,12 +216,9 @@ class Learner:
         return [known.setdefault(place.tobytes(), place) for place in places if place.tobytes() not in known]
 
     def _promise(self, trial: Trial) -> float:
-        """What is to be expected of a trial: its evidence, less what its inputs have to bring.
-
-        What functions have to bring is asked of rows left out, where there are any.
-        """
+        """What is to be expected of a trial: its evidence, less what its inputs have to bring."""
         inputs = int(np.sum(self.limits.live(trial.log_theta) & np.isfinite(self.limits.off)))
-        return (trial.evidence if self.judge.left_out else self._worth(trial)) - self._price() * inputs
+        return trial.evidence - self._price() * inputs
 
     def _price(self) -> float:
         """What an input has to bring, in nats: it is one of d that might have fitted the noise of N rows."""
@@ -289,25 +282,21 @@ class Learner:
         return self.best
 
     def _conclude(self, best: Trial) -> Learned:
-        """The full search at the parameters chosen; where the evidence is not above that of those given, both."""
+        """The full search at the parameters chosen, and whether there were others of more evidence."""
         scale = self.trials[0]
         results = self.search.as_given(best) if best is scale else self.search.conclude(best)
+        interrupted = any(result.status is Status.INTERRUPTED for result in results)
         evidence, rivals = _evidence(results), max(trial.evidence for trial in self.trials)
-        by_rows = self._judged and self.judge.left_out
-        known = best is scale or self._interrupted(results) or (by_rows and rivals > evidence + 1.0)
+        known = best is scale or interrupted or rivals > evidence + 1.0
         if not known and scale.evidence > evidence - _FAR_ABOVE:
-            plain = self.search.as_given(scale, silent=True)
-            rivals = max(rivals, _evidence(plain))
-            if not by_rows and _evidence(plain) > evidence:
-                results, best = plain, scale
-        overruled = by_rows and len(self.trials) > 1 and rivals > evidence + 1.0
-        gain = self._gain(best)
-        return Learned(best, results, self.search.histories, overruled, self._interrupted(results), gain)
+            rivals = max(rivals, _evidence(self.search.as_given(scale, silent=True)))
+        overruled = len(self.trials) > 1 and rivals > evidence + 1.0
+        return Learned(best, results, self.search.histories, overruled, interrupted, self._gain(best))
 
     def _gain(self, best: Trial) -> Gain:
         first = self.trials[0]
         evidence = best.evidence - first.evidence
-        if not self._judged or not self.judge.left_out:
+        if self.judge is None:
             return Gain(evidence)
         advantage, rows = self.judge.compare(best, first), self.judge.n_rows
         return Gain(evidence, advantage.nats / rows, advantage.chance / rows)
@@ -319,9 +308,6 @@ class Learner:
             for result in self.search.conclude(best, fresh=False, silent=True)
         ]
         return Learned(best, results, self.search.histories, overruled=False, interrupted=True)
-
-    def _interrupted(self, results: Sequence[Result]) -> bool:
-        return any(result.status is Status.INTERRUPTED for result in results)
 
     # -- what became of each parameter ---------------------------------------------------------------------
 
