@@ -48,7 +48,7 @@ _IDLE = 1e-8
 _CLEARLY = 2.0
 # How closely the precisions of a model of up to so many functions are settled in the end, in nats: that makes it depend
 # on the data and hardly on the way to it.
-_CLOSE, _FEW = 1e-9, 40
+_CLOSE, _FEW = 1e-12, 40
 
 
 class LaplaceActive(Active):
