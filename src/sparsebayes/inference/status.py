@@ -271,7 +271,7 @@ def certify(
 def really_refused(active: Active, refused: Iterable[int], tol: float) -> set[int]:
     """Those of the functions that do not gain although their score says so, each tried in full on this very model.
 
-    In a working set trials are given up early, on a guess; a proof cannot stand on that.
+    In a working set modes are found roughly; a proof cannot stand on that.
     """
     scores = score(active)
 

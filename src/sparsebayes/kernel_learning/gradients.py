@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from sparsebayes.basis import Functions
-from sparsebayes.inference.models.active import SmallPosterior, SmallProblem
-from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood, log_evidence
+from sparsebayes.inference.models.active import SmallPosterior
+from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
 
 # How far one climb may move a log precision or the log noise, and a log parameter: beyond, other functions than those
@@ -165,9 +165,8 @@ class Held:
         triangle = np.linalg.qr(np.column_stack([Phi, t]), mode="r")
         triangle = np.pad(triangle, ((0, max(a - len(triangle), 0)), (0, 0)))  # fewer rows than functions
         rest = float(np.sum(triangle[a:, a:] ** 2))
-        post = SmallPosterior.of(SmallProblem(triangle[:a, :a], triangle[:a, a:], rest), alpha, beta)
-        fit = gaussian_log_likelihood(post.residual_sumsq, beta, targets * n)
-        evidence = log_evidence(fit, post.mean, alpha, post.log_det_precision, targets)
+        post = SmallPosterior.of(triangle[:a, :a], triangle[:a, a:], rest, alpha, beta)
+        evidence = post.evidence(alpha, beta, n)
         residual = t - Phi @ post.mean
         by_columns = root * (beta * (residual @ post.mean.T - targets * (Phi @ post.covariance)))
         variance = np.diagonal(post.covariance)

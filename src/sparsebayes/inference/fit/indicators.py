@@ -230,7 +230,7 @@ def run_indicators(problem: LaplaceProblem, regression: GaussianProblem, solver:
         When to stop.
     """
     with one_thread(), asked_to_stop() as stop:
-        notes, status, active = Notes(solver, settings, stop), Status.INDICATORS, LaplaceActive(problem)
+        notes, status, active = Notes(solver, settings, stop), Status.INDICATORS, LaplaceActive.from_model(problem)
         try:
             functions, alpha = regress(regression, notes)
             if len(functions):

@@ -46,23 +46,6 @@ _EVALUATED = 2_000_000_000
 
 
 @dataclass(frozen=True)
-class SmallProblem:
-    r"""What the posterior of the active weights follows from, at any :math:`(\boldsymbol\alpha, \beta)`.
-
-    Attributes
-    ----------
-    R, z : ndarray of shape (u, a), (u, T)
-        Coordinates of the active columns, and of the targets, in an orthonormal basis.
-    rest : float
-        Sum of squares of the targets outside it.
-    """
-
-    R: Array
-    z: Array
-    rest: float
-
-
-@dataclass(frozen=True)
 class SmallPosterior:
     r"""Posterior of the active weights at one :math:`(\boldsymbol\alpha, \beta)`.
 
@@ -75,16 +58,25 @@ class SmallPosterior:
     residual_sumsq: float
 
     @classmethod
-    def of(cls, problem: SmallProblem, alpha: Array, beta: float) -> SmallPosterior:
-        """By QR of the stacked square roots, in which the condition number of the precision enters under a root."""
-        R, z, a = problem.R, problem.z, len(alpha)
-        if a == 0:
-            return cls(np.zeros((0, z.shape[1])), np.zeros((0, 0)), 0.0, problem.rest + float(np.vdot(z, z)))
+    def of(cls, R: Array, z: Array, rest: float, alpha: Array, beta: float) -> SmallPosterior:
+        """By QR of the stacked square roots, in which the condition number of the precision enters under a root.
+
+        Parameters
+        ----------
+        R, z : ndarray of shape (u, a), (u, T)
+            Coordinates of the active columns, and of the targets, in an orthonormal basis.
+        rest : float
+            Sum of squares of the targets outside it.
+        alpha, beta : ndarray of shape (a,), float
+            Hyperparameters.
+        """
+        if not len(alpha):
+            return cls(np.zeros((0, z.shape[1])), np.zeros((0, 0)), 0.0, rest + float(np.vdot(z, z)))
         t, half = reflected(np.sqrt(alpha), np.sqrt(beta) * R, np.sqrt(beta) * z)
         root = inverse_upper(t)
         mean = root @ half
         left = z - R @ mean
-        return cls(mean, root, log_det(t), problem.rest + float(np.vdot(left, left)))
+        return cls(mean, root, log_det(t), rest + float(np.vdot(left, left)))
 
     @cached_property
     def covariance(self) -> Array:
@@ -105,8 +97,10 @@ class Factors:
     ----------
     U : ndarray of shape (rows, u)
         Orthonormal basis of the columns.
-    small : SmallProblem
-        Coordinates of the columns and of the targets in it, and the sum of squares of the targets outside it.
+    R, z : ndarray of shape (u, a), (u, T)
+        Coordinates of the columns and of the targets in it.
+    rest : float
+        Sum of squares of the targets outside it.
     residual : ndarray of shape (rows, T)
         The targets outside it.
     """
@@ -114,9 +108,8 @@ class Factors:
     def __init__(
         self, problem: GaussianProblem, U: Array, R: Array, z: Array, residual: Array, C: Array | None = None
     ) -> None:
-        self.problem, self.U, self.residual = problem, U, residual
-        self.small = SmallProblem(R, z, float(np.sum(residual**2)) + problem.unexplained)
-        self._C = C
+        self.problem, self.U, self.R, self.z, self.residual, self._C = problem, U, R, z, residual, C
+        self.rest = float(np.sum(residual**2)) + problem.unexplained
 
     @classmethod
     def of(cls, problem: GaussianProblem, indices: list[int]) -> Factors:
@@ -139,7 +132,7 @@ class Factors:
 
     def grown(self, i: int) -> Factors:
         """With function i more, which enlarges the basis unless it lies in its span."""
-        problem, (u, a), phi = self.problem, self.small.R.shape, self.problem.columns(np.array([i]))
+        problem, (u, a), phi = self.problem, self.R.shape, self.problem.columns(np.array([i]))
         inner = np.zeros((u, 1))
         for _ in range(2):  # twice is enough (Kahan-Parlett)
             step = self.U.T @ phi
@@ -147,20 +140,20 @@ class Factors:
             inner += step
         rho = float(np.linalg.norm(phi))
         if rho <= _IN_SPAN * np.sqrt(problem.sqnorms[i]):
-            return Factors(problem, self.U, np.hstack([self.small.R, inner]), self.small.z, self.residual, self._C)
+            return Factors(problem, self.U, np.hstack([self.R, inner]), self.z, self.residual, self._C)
         new = phi / rho
         R = np.zeros((u + 1, a + 1))
-        R[:u, :a], R[:u, a:], R[u, a] = self.small.R, inner, rho
+        R[:u, :a], R[:u, a:], R[u, a] = self.R, inner, rho
         z = new.T @ self.residual
         C = None if self._C is None else np.vstack([self._C, problem.correlate(new).T])
         residual = self.residual - new @ z
-        return Factors(problem, np.hstack([self.U, new]), R, np.vstack([self.small.z, z]), residual, C)
+        return Factors(problem, np.hstack([self.U, new]), R, np.vstack([self.z, z]), residual, C)
 
     def restricted(self, stays: NDArray[np.bool_]) -> Factors:
         """Of some of the functions; the span shrinks, so that what it explained returns to the residual."""
-        b = min(len(self.small.R), int(np.sum(stays)))
-        q, r = np.linalg.qr(self.small.R[:, stays], mode="complete")
-        z = q.T @ self.small.z
+        b = min(len(self.R), int(np.sum(stays)))
+        q, r = np.linalg.qr(self.R[:, stays], mode="complete")
+        z = q.T @ self.z
         residual = self.residual + self.U @ (q[:, b:] @ z[b:])
         C = None if self._C is None else q[:, :b].T @ self._C
         return Factors(self.problem, self.U @ q[:, :b], r[:b], z[:b], residual, C)
@@ -200,8 +193,8 @@ class ActiveSet(Active):
         self.problem, self.beta, self.indices = problem, beta, list(indices)
         self.alpha = np.zeros(0) if alpha is None else alpha.copy()
         self.factors = Factors.of(problem, self.indices) if factors is None else factors
-        self.R, self.z, self.rest = self.factors.small.R, self.factors.small.z, self.factors.small.rest
-        self.posterior = SmallPosterior.of(self.factors.small, self.alpha, beta)
+        self.R, self.z, self.rest = self.factors.R, self.factors.z, self.factors.rest
+        self.posterior = SmallPosterior.of(self.R, self.z, self.rest, self.alpha, beta)
         self.covariance = self.posterior.covariance
 
     @classmethod
@@ -256,10 +249,6 @@ class ActiveSet(Active):
 
     def evidence(self) -> float:
         """Log evidence of the model."""
-        return self._evidence
-
-    @cached_property
-    def _evidence(self) -> float:
         return self.posterior.evidence(self.alpha, self.beta, self.problem.n_effective)
 
     @cached_property

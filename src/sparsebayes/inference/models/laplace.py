@@ -46,18 +46,9 @@ _CURVED = 1e-3
 _IDLE = 1e-8
 # Standard errors that a gain of rows that are left out must be above zero to count.
 _CLEARLY = 2.0
-# How closely a sweep settles what is then polished, in nats.
-_CLOSE = 1e-9
-# Models up to this size are polished, until the gradient is this small; a step may lower the evidence by rounding.
-_POLISHED = 40
-_POLISHING = 20
-_STATIONARY = 1e-10
-_ROUNDING = 1e-12
-_DIFFERENCE = 1e-5
-# Parts of a step that are tried.
-_PARTS = (1.0, 0.3, 0.1, 0.03)
-# A Jacobian serves as long as every step with it makes the gradient this many times smaller.
-_CONTRACTION = 10.0
+# How closely the precisions of a model of up to so many functions are settled in the end, in nats: that makes it depend
+# on the data and hardly on the way to it.
+_CLOSE, _FEW = 1e-12, 40
 
 
 class LaplaceActive(Active):
@@ -73,28 +64,21 @@ class LaplaceActive(Active):
 
     approximate = True
 
-    def __init__(
-        self,
-        problem: LaplaceProblem,
-        columns: ActiveColumns | None = None,
-        alpha: Array | None = None,
-        mode: Mode | None = None,
-        weaker: int = 0,
-    ) -> None:
-        self.problem, self.beta, self._weaker = problem, 1.0, weaker
-        self._columns = problem.active([]) if columns is None else columns
-        self.indices, self.alpha = self._columns.indices, np.zeros(0) if alpha is None else alpha
-        self._mode = find_mode(self._columns, self.alpha, np.zeros(len(self.alpha))) if mode is None else mode
-        self.mean, self._root = self._mode.mean, inverse_upper(self._mode.factor)
+    def __init__(self, mode: Mode) -> None:
+        self._mode, self._columns = mode, mode.point.columns
+        self.problem, self.indices, self.beta = self._columns.problem, self._columns.indices, 1.0
+        self.mean, self.alpha, self._root = mode.mean, mode.alpha, inverse_upper(mode.factor)
         self.covariance = self._root @ self._root.T
 
     @classmethod
     def from_model(
-        cls, problem: LaplaceProblem, indices: list[int], alpha: Array, mean: Array | None = None
+        cls, problem: LaplaceProblem, indices: Sequence[int] = (), alpha: Array | None = None, mean: Array | None = None
     ) -> LaplaceActive:
         """Posterior of a given model, computed from nothing but the data; its mode where that is known already."""
-        columns = problem.active(indices)
-        return cls(problem, columns, alpha.copy(), None if mean is None else Mode.at(columns, alpha, mean))
+        columns, precisions = problem.active(list(indices)), np.zeros(0) if alpha is None else alpha
+        if mean is None:
+            return cls(find_mode(columns, precisions, np.zeros(len(precisions))))
+        return cls(Mode.at(columns, precisions, mean))
 
     def like(
         self,
@@ -123,35 +107,17 @@ class LaplaceActive(Active):
         return point.gram, point.slope[:, None]
 
     def recompute(self) -> LaplaceActive:
-        """The same functions on the data, their precisions settled to the last digits.
+        """The same functions on the data, the precisions of a few of them settled closely.
 
         The mode is found again from where it was: from zero, Newton's method can come to rest far from a mode that
         lies along a direction the data hardly determine.
         """
         problem, indices = self.problem.whole(self.indices)
         columns = problem.active(indices)
-        active = LaplaceActive(problem, columns, self.alpha, find_mode(columns, self.alpha, self.mean))
+        active = LaplaceActive(find_mode(columns, self.alpha, self.mean))
         stays = active.well_determined > _IDLE
         active = active if np.all(stays) else active.restricted(stays)
-        if active.size <= _POLISHED:
-            active = active.settled(_CLOSE)  # where functions fade, far cheaper than Newton's way along the ridge
-        active = polish(active)
-        while (
-            active.size and (smaller := active._relevant(set())) is not None
-        ):  # what the last digits leave without any
-            active = polish(smaller)
-        return active
-
-    def nudged(self, j: int, difference: float) -> LaplaceActive:
-        r"""The model with the j-th log precision a little larger.
-
-        So little that its mode follows from
-        :math:`\partial\mathbf w/\partial\log\alpha_j = -\alpha_jw_j\Sigma_{\cdot j}`.
-        """
-        alpha = self.alpha.copy()
-        alpha[j] *= np.exp(difference)
-        mean = self.mean - difference * self.alpha[j] * self.mean[j] * self.covariance[:, j]
-        return self._with(self._columns, alpha, Mode.at(self._columns, alpha, mean))
+        return active.settled(_CLOSE if active.size <= _FEW else np.inf)
 
     def evidence(self) -> float:
         """Laplace's log evidence."""
@@ -231,42 +197,36 @@ class LaplaceActive(Active):
         j = self.indices.index(i)
         if np.isfinite(alpha):
             return self._reestimated(j, alpha)
-        spared, start = -self.problem.inclusion_cost, self._without(np.arange(self.size) != j)
-        return self._tried(
-            self._columns.keep(np.delete(np.arange(self.size), j)), np.delete(self.alpha, j), start, spared
-        )
+        stays = np.arange(self.size) != j
+        return self._tried(self._kept(stays), self.alpha[stays], self._without(stays), -self.problem.inclusion_cost)
 
     def joined(self, functions: list[int], alpha: Array, at_least: float) -> LaplaceActive | None:
         """With several functions more, if that gains ``at_least``."""
-        columns = self._columns.add(functions)
-        found = self._larger(columns, functions, alpha, at_least)
-        return None if found is None else self._with(columns, *found)
+        mode = self._larger(functions, alpha, at_least)
+        return None if mode is None else LaplaceActive(mode)
 
     def trial(self, i: int, alpha: float, at_least: float) -> float | None:
         """The precision, about this one or larger, with which adding function i would gain ``at_least``."""
-        found = self._larger(self._columns.add([i]), [i], np.array([alpha]), at_least)
-        return None if found is None else float(found[0][-1])
+        mode = self._larger([i], np.array([alpha]), at_least)
+        return None if mode is None else float(mode.alpha[-1])
 
-    def _larger(
-        self, columns: ActiveColumns, functions: list[int], alpha: Array, at_least: float
-    ) -> tuple[Array, Mode] | None:
-        r"""All precisions, and the mode, with which adding functions gains ``at_least``.
+    def _larger(self, functions: list[int], alpha: Array, at_least: float) -> Mode | None:
+        r"""The mode with functions more, at precisions with which that gains ``at_least``.
 
         The predicted precisions may be too small where rows saturate; then larger ones are tried, as long as the slope
-        of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.  Saturation lasts: in a working set the
-        next trial begins near where this one succeeds.
+        of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.
         """
+        columns = self.problem.active([*self.indices, *functions])
         found, start = self.statistics(), np.append(self.mean, np.zeros(len(functions)))
         promise = 0.5 * float(np.sum((found.q2[functions] - found.s[functions]) / alpha))
         at_least += len(functions) * self.problem.inclusion_cost
-        last = max([k for k, factor in enumerate(_WEAKER) if promise / factor > at_least], default=0)
-        first = 0 if self.problem.parent is None else min(self._weaker, last)
-        for k in range(first, last + 1):
-            larger = np.append(self.alpha, _WEAKER[k] * alpha)
+        for weaker in _WEAKER:
+            if weaker > 1.0 and promise / weaker <= at_least:
+                break
+            larger = np.append(self.alpha, weaker * alpha)
             mode = find_better_mode(columns, larger, start, self._mode.point, self.evidence() + at_least)
             if mode is not None:
-                self._weaker = max(0, k - 1)
-                return larger, mode
+                return mode
         return None
 
     def _reestimated(self, j: int, alpha: float) -> LaplaceActive | None:
@@ -336,13 +296,13 @@ class LaplaceActive(Active):
         if idle <= needed:
             return None
         spared = len(idle) * self.problem.inclusion_cost
-        columns, alpha = self._columns.keep(np.flatnonzero(stays)), self.alpha[stays]
+        columns, alpha = self._kept(stays), self.alpha[stays]
         beat = float(np.nextafter(self.evidence() - spared, -np.inf))
         mode = find_better_mode(columns, alpha, self._without(stays), None, beat)
         if mode is None:
             needed |= idle
             return None
-        return self._with(columns, alpha, mode)
+        return LaplaceActive(mode)
 
     def squared_mean(self) -> Array:
         r""":math:`w_j^2 - w_j(\Sigma c)_j`, so that the slope of the evidence is exact although its mode moves."""
@@ -350,13 +310,11 @@ class LaplaceActive(Active):
 
     def moved(self, alpha: Array, beta: float) -> LaplaceActive:
         """At other precisions; there is no noise level."""
-        return self._with(self._columns, alpha, find_mode(self._columns, alpha, self.mean, self._mode.point))
+        return LaplaceActive(find_mode(self._columns, alpha, self.mean, self._mode.point))
 
     def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
         """With some of its functions only."""
-        keep = np.flatnonzero(stays)
-        columns = self._columns.keep(keep)
-        return self._with(columns, self.alpha[keep], find_mode(columns, self.alpha[keep], self._without(stays)))
+        return LaplaceActive(find_mode(self._kept(stays), self.alpha[stays], self._without(stays)))
 
     def _without(self, stays: NDArray[np.bool_]) -> Array:
         r"""Mode of the weights that stay where the others become zero, to first order.
@@ -376,11 +334,11 @@ class LaplaceActive(Active):
     ) -> LaplaceActive | None:
         known = self._mode.point if same_outputs else None
         mode = find_better_mode(columns, alpha, start, known, self._mode.evidence + at_least)
-        return None if mode is None else self._with(columns, alpha, mode)
+        return None if mode is None else LaplaceActive(mode)
 
-    def _with(self, columns: ActiveColumns, alpha: Array, mode: Mode) -> LaplaceActive:
-        """A model of these columns at their mode."""
-        return LaplaceActive(self.problem, columns, alpha, mode, self._weaker)
+    def _kept(self, stays: NDArray[np.bool_]) -> ActiveColumns:
+        """The columns of some of the functions."""
+        return self.problem.active([i for i, stay in zip(self.indices, stays, strict=True) if stay])
 
     @property
     def _change(self) -> Any:
@@ -404,42 +362,3 @@ def _learn(inverse: Array, step: Array, change: Array) -> Array:
         return inverse
     mixed = np.eye(len(step)) - np.outer(step, change) / along
     return mixed @ inverse @ mixed.T + np.outer(step, step) / along
-
-
-def polish(model: LaplaceActive) -> LaplaceActive:
-    """The model at the stationary point of its evidence that is nearest, or as near to it as there is a way up.
-
-    A sweep stops anywhere on a flat ridge within its tolerance, so that rounding would decide where.  Newton's method
-    on the gradient of the evidence in the log precisions, with its Jacobian by differences, makes the result depend on
-    the data alone.
-    """
-    jacobian, last = None, np.inf
-    for _ in range(_POLISHING if 0 < len(model.alpha) <= _POLISHED else 0):
-        gradient = model.gradient()
-        steepest = float(np.max(np.abs(gradient)))
-        if steepest < _STATIONARY:
-            break
-        if jacobian is None or steepest > last / _CONTRACTION:
-            beside = (model.nudged(j, _DIFFERENCE) for j in range(len(gradient)))
-            jacobian = np.array([other.gradient() - gradient for other in beside]) / _DIFFERENCE
-        newton = np.asarray(np.linalg.lstsq(jacobian.T, -gradient, rcond=_ROUNDING)[0], dtype=np.float64)
-        trial = _no_lower(model, newton) or _no_lower(model, _uphill(jacobian, gradient))
-        if trial is None:
-            break
-        last, model = steepest, trial
-    return model
-
-
-def _no_lower(model: LaplaceActive, step: Array) -> LaplaceActive | None:
-    """The model after the largest of some parts of a step that does not lower the evidence."""
-    step = step / max(1.0, float(np.max(np.abs(step))))
-    lowest = model.evidence() - _ROUNDING * max(1.0, abs(model.evidence()))
-    trials = (model.moved(np.exp(np.log(model.alpha) + part * step), 1.0) for part in _PARTS)
-    return next((trial for trial in trials if trial.evidence() >= lowest), None)
-
-
-def _uphill(jacobian: Array, gradient: Array) -> Array:
-    """A step that ascends wherever the curvature is not that of a maximum."""
-    values, vectors = np.linalg.eigh(0.5 * (jacobian + jacobian.T))
-    size = np.maximum(np.abs(values), _ROUNDING * max(1.0, float(np.max(np.abs(values)))))
-    return vectors @ ((vectors.T @ gradient) / size)

@@ -235,15 +235,6 @@ class ActiveColumns:
     def _taken(self, positions: Index) -> Any:
         return self.place.xp.take(self.values, self.place.indices(positions), axis=1)
 
-    def add(self, functions: list[int]) -> ActiveColumns:
-        """With these functions more."""
-        fresh = self.problem.fetch(self.problem.split(functions)[0])
-        return ActiveColumns(self.problem, [*self.indices, *functions], self.place.join([self.values, fresh], 1))
-
-    def keep(self, positions: Index) -> ActiveColumns:
-        """With some of the functions only."""
-        return ActiveColumns(self.problem, [self.indices[k] for k in positions], self._taken(positions))
-
     def at(self, weights: Array, known: Point | None = None) -> Point:
         """The likelihood at these weights; ``known`` is a point of the same outputs, where there is one."""
         if known is not None and known.columns is self:
@@ -251,26 +242,26 @@ class ActiveColumns:
         rows = known.rows if isinstance(known, RowsPoint) else Rows(self.problem.likelihood, self.predict(weights))
         return RowsPoint(self, rows)
 
-    def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
+    def bend(self, point: Any, covariance: Array) -> tuple[Any, Array]:
         r"""Derivatives of :math:`\log|\boldsymbol\Sigma^{-1}|`, by the outputs and by the active weights."""
-        rows = _rows(point)
+        rows = point.rows
         change = self.problem.likelihood.curvature_change(rows.outputs, *self.spread(covariance, rows.curvature))
         return change, self.correlate(change)
 
-    def directions(self, point: Point, change: Any, root: Array, bend: Array) -> Directions:
+    def directions(self, point: Any, change: Any, root: Array, bend: Array) -> Directions:
         """What functions are multiplied with, for T&F eqs 24-25."""
-        rows = _rows(point)
+        rows = point.rows
         half = self.weigh(rows.curvature, root)
         along = change - (half @ self.place.put(root.T @ bend)).T
         return Directions(self.place, rows.gradient, along, rows.curvature.diagonal, half)
 
     def measure(
-        self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
+        self, problem: LaplaceProblem, design: Design, point: Any, change: Any, root: Array, bend: Array
     ) -> Measured:
         """Statistics of all functions of ``design``, by which those of ``problem`` are known: one pass over it."""
         return self.directions(point, change, root, bend).measure(design)
 
-    def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
+    def screen(self, point: Any, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
         """Statistics of all functions of the problem, exact for all candidates that may matter."""
         problem, directions = self.problem, self.directions(point, change, root, bend)
         here, stand_in = self.place is HOST, problem.stand_in
@@ -407,9 +398,3 @@ class ActiveColumns:
             )
 
         return place.join(self._by_rows(work), 1)
-
-
-def _rows(point: Point) -> Rows:
-    if not isinstance(point, RowsPoint):
-        raise TypeError(f"the rows are at hand and the point is a {type(point).__name__}")
-    return point.rows

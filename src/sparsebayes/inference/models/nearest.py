@@ -38,11 +38,8 @@ _ROUNDING, _PATIENCE = 1e-4, 10
 _STEPS = 200
 # Part of a first step; the smallest part; and the longest step of a log variance.
 _FIRST, _LEAST, _REACH = 0.5, 0.02, 3.0
-# Steps that are remembered; the least part of the way that one of them is taken to have gone; and the part of the
-# largest singular value below which two of them tell the same.
-_MEMORY = 6
+# The least part of the way that a step is taken to have gone.
 _SHORTEST = 1e-3
-_DISTINCT = 1e-8
 # Share of two classes in a row below which it tells nothing of one against the other.
 _NEITHER = 1e-9
 
@@ -52,10 +49,9 @@ def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: A
 
     What is left of the way at a covariance :math:`\mathbf C\mathbf C^\top` is the logarithm of the precision that it
     implies, in its own units.  Where rows saturate the implied precision falls steeply with the one at hand, and whole
-    steps would go to and fro: a step goes a part of the way, which follows from how much of the last one was left, and
-    that is corrected by what the last few steps have shown of how the rest changes with the place (Anderson 1965).  In
-    the units of the covariance at hand a matrix is carried along a geodesic as it is, so that steps from several places
-    can be compared; and nearly dependent functions do no harm.
+    steps would go to and fro: a step goes a part of the way, which follows from how much of the last one was left.  In
+    the units of the covariance at hand a matrix is carried along a geodesic as it is, so that what is left at two
+    places can be compared; and nearly dependent functions do no harm.
 
     Warns where it does not settle, and how much of a log variance is still in doubt.
 
@@ -71,7 +67,8 @@ def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: A
     """
     if not len(alpha):
         return np.zeros((0, 0))
-    path, best, closest, since = _Path(), root, np.inf, 0
+    best, closest, since, part = root, np.inf, 0, _FIRST
+    before = lengths = np.zeros(0)  # what was left, and the step that was made, along the axes of the last place
     for _ in range(_STEPS):
         ratios, axes = np.linalg.eigh(expected(root) + (root.T * alpha) @ root)
         # Below this a ratio is rounding: unknown where the others are large, and surely small where they are not.
@@ -83,7 +80,14 @@ def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: A
             best, closest, since = root, left, 0
         if closest < _SETTLED or (closest < _ROUNDING and since > _PATIENCE):
             break
-        lengths, axes = path.step((axes * logs) @ axes.T)
+        if len(before):
+            square = float(before @ before)
+            made = max(float(lengths @ before) / square, _SHORTEST)
+            same = np.einsum("ij,j,ij->i", axes, logs, axes)
+            steep = (1.0 - float(same @ before) / square) / made  # how fast it falls; one if it is constant
+            part = float(np.clip(1.0 / steep, _LEAST, 1.0)) if steep > 0.0 else 1.0
+        before, lengths = logs, part * logs
+        lengths = lengths * min(1.0, _REACH / float(np.max(np.abs(lengths))))
         root = root @ (axes * np.exp(-0.5 * lengths))
     if closest >= _ROUNDING:
         warnings.warn(
@@ -94,42 +98,6 @@ def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: A
             stacklevel=4,
         )
     return best @ best.T
-
-
-class _Path:
-    """The last few steps, and what was left after each."""
-
-    def __init__(self) -> None:
-        self._part = _FIRST
-        self._last: tuple[Array, Array] | None = None
-        self._steps: list[Array] = []
-        self._changes: list[Array] = []
-
-    def step(self, left: Array) -> tuple[Array, Array]:
-        """The next step, for what is left: its lengths along its axes, to which all that is remembered is turned.
-
-        Directions of very different variance thus stay apart, and rounding of the one does not reach the other.
-        """
-        if self._last is not None:
-            step, before = self._last
-            square = float(np.vdot(before, before))
-            made = max(float(np.vdot(step, before)) / square, _SHORTEST)
-            steep = (1.0 - float(np.vdot(left, before)) / square) / made  # how fast it falls; one if it is constant
-            self._part = float(np.clip(1.0 / steep, _LEAST, 1.0)) if steep > 0.0 else 1.0
-            nearer = float(np.vdot(left, left)) <= square
-            self._steps = [*self._steps, step][-_MEMORY:] if nearer else []
-            self._changes = [*self._changes, left - before][-_MEMORY:] if nearer else []
-        step = self._part * left
-        if self._steps:
-            changes = np.array([change.ravel() for change in self._changes])
-            shares = np.linalg.lstsq(changes.T, left.ravel(), rcond=_DISTINCT)[0]
-            for share, made, change in zip(shares, self._steps, self._changes, strict=True):
-                step = step - share * (made + self._part * change)
-        lengths, axes = np.linalg.eigh(step)
-        lengths = lengths * min(1.0, _REACH / float(np.max(np.abs(lengths))))
-        self._last = np.diag(lengths), axes.T @ left @ axes
-        self._steps, self._changes = ([axes.T @ one @ axes for one in some] for some in (self._steps, self._changes))
-        return lengths, axes
 
 
 def expected_gram(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Protocol, TypeVar
@@ -19,8 +19,6 @@ _NEWTON_DECREMENT = 1e-10
 _ROUGH_DECREMENT = 1e-7
 # The shortest part of a step, and the part of what it promises that it must bring.
 _SHORTEST, _ENOUGH = 1e-12, 1e-4
-# A trial is given up where this many times the rise of the evidence in the last step would not be enough.
-_HOPE = 5.0
 
 
 @dataclass(frozen=True)
@@ -94,29 +92,6 @@ def find_mode(active: ActiveColumns, alpha: Array, start: Array, known: Point | 
     known : Point, optional
         A point with the outputs of these weights, where there is one.
     """
-    *_, (mode, _) = _newton(active, alpha, start, known)
-    return mode
-
-
-def find_better_mode(
-    active: ActiveColumns, alpha: Array, start: Array, known: Point | None, beat: float
-) -> Mode | None:
-    """The mode, if the evidence there is above ``beat``; None as soon as that is out of reach.
-
-    The evidence settles as fast as Newton's method converges: where even many times what the last step brought would
-    not be enough, the steps to come are not made.  That is a guess, made only in a working set.
-    """
-    before, mode = -np.inf, None
-    guess = active.problem.parent is not None
-    for mode, promise in _newton(active, alpha, start, known):
-        if guess and mode.evidence + promise + _HOPE * max(0.0, mode.evidence - before) < beat:
-            return None
-        before = mode.evidence if guess else before
-    return mode if mode is not None and mode.evidence > beat else None
-
-
-def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | None) -> Iterator[tuple[Mode, float]]:
-    """Damped Newton steps, and by what the next one would raise the height; the last is the mode."""
     # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
     enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
     here, final = Mode.at(active, alpha, start, known), 0
@@ -124,7 +99,6 @@ def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | No
         gradient = here.point.slope - alpha * here.mean
         step = solve_cholesky(here.factor, gradient)
         decrement = float(gradient @ step)
-        yield here, decrement
         # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
         final += decrement <= enough * max(1.0, abs(here.height))
         move = partial(here.moved, step)
@@ -134,7 +108,15 @@ def _newton(active: ActiveColumns, alpha: Array, start: Array, known: Point | No
         here = there
         if final == last:
             break
-    yield here, 0.0
+    return here
+
+
+def find_better_mode(
+    active: ActiveColumns, alpha: Array, start: Array, known: Point | None, beat: float
+) -> Mode | None:
+    """The mode, if the evidence there is above ``beat``."""
+    mode = find_mode(active, alpha, start, known)
+    return mode if mode.evidence > beat else None
 
 
 class Climbed(Protocol):

@@ -123,14 +123,6 @@ class PartitionedColumns(ActiveColumns):
         columns, outputs = problem.split(indices)
         self._model = Model(problem.functions, problem.make, problem.numbers[columns], outputs, problem.n_outputs)
 
-    def add(self, functions: list[int]) -> PartitionedColumns:
-        """With these functions more."""
-        return PartitionedColumns(self.problem, [*self.indices, *functions])
-
-    def keep(self, positions: Index) -> PartitionedColumns:
-        """With some of the functions only."""
-        return PartitionedColumns(self.problem, [self.indices[k] for k in positions])
-
     def _sum(self, work: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
         return self.problem.passes.sum(work, self._model, *arguments)
 
@@ -141,7 +133,7 @@ class PartitionedColumns(ActiveColumns):
         fit, slope, gram = self._sum(_point, weights)
         return SummedPoint(self, weights, float(fit), slope, gram)
 
-    def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
+    def bend(self, point: Any, covariance: Array) -> tuple[Any, Array]:
         """The covariance, from which workers find the change of their rows, and the bend."""
         return covariance, self._sum(_bend, point.outputs, covariance)[0]
 
@@ -154,14 +146,14 @@ class PartitionedColumns(ActiveColumns):
         return self._sum(_asked, "left_out_gains", weights, covariance, shares)[0]
 
     def measure(
-        self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
+        self, problem: LaplaceProblem, design: Design, point: Any, change: Any, root: Array, bend: Array
     ) -> Measured:
         """Statistics of all functions of ``problem``."""
         numbers = problem.numbers  # pyright: ignore[reportAttributeAccessIssue]
         found = self._sum(_moments, numbers, point.outputs, change, root, bend)
         return Measured.of(HOST, zip(*found, strict=True))
 
-    def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
+    def screen(self, point: Any, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
         """Statistics of all functions of the problem."""
         return self.measure(self.problem, self.problem.design, point, change, root, bend)
 

@@ -38,7 +38,7 @@ Problem = GaussianProblem | LaplaceProblem
 
 def empty_model(problem: Problem, beta: float = 1.0) -> Active:
     """The model without functions, by the likelihood of the problem: the one place where that is asked."""
-    return LaplaceActive(problem) if isinstance(problem, LaplaceProblem) else ActiveSet(problem, beta)
+    return LaplaceActive.from_model(problem) if isinstance(problem, LaplaceProblem) else ActiveSet(problem, beta)
 
 
 def working_problem(
