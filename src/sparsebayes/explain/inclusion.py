@@ -60,8 +60,7 @@ class CredibleSet:
     purity : float
         Smallest absolute correlation among them.
     evidence : float
-        Log Bayes factor of the effect's being there; of classes in the bound as it is with the effect, and so too large
-        where these separate.
+        Log Bayes factor of the effect's being there.
     weight, std : float
         Posterior mean and standard deviation of its weight, if the first member carries it.
     """
@@ -146,8 +145,8 @@ class Inclusion:
     n_effects : ndarray of shape (K,)
         Expected number of effects.
     log_evidence : ndarray of shape (K,)
-        Lower bound of the log evidence; of counts, of robust likelihoods and of noise that varies, of that of the
-        weighted Gaussian problem in the place of theirs.
+        Lower bound of the log evidence, of classes that of the search; of counts, of robust likelihoods and of noise
+        that varies, of that of the weighted Gaussian problem in the place of theirs.
     status : str
         What to make of the probabilities; in particular whether the effects explain as much as the model did.
     """
@@ -247,9 +246,9 @@ def inclusion(
     """Inclusion probabilities of every candidate of a fitted model, by a sum of single effects.
 
     The search starts from the functions that the model kept.  Prior variance, noise (where the model learned it) and
-    number of effects are those of the largest evidence.  Counts are the weighted
-    Gaussian problem that their likelihood is, to second order, at the model's own outputs; classes that of the bound of
-    Jaakkola & Jordan, from the model's outputs on, until nothing changes.
+    number of effects are those of the largest evidence.  Counts are the weighted Gaussian problem that their likelihood
+    is, to second order, at the model's own outputs; effects on classes are searched with the bound of Jaakkola & Jordan,
+    from the model's outputs on, and then judged without it.
 
     Parameters
     ----------
