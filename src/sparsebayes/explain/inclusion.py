@@ -247,8 +247,8 @@ def inclusion(
 
     The search starts from the functions that the model kept.  Prior variance, noise (where the model learned it) and
     number of effects are those of the largest evidence.  Counts are the weighted Gaussian problem that their likelihood
-    is, to second order, at the model's own outputs; effects on classes are searched with the bound of Jaakkola & Jordan,
-    from the model's outputs on, and then judged without it.
+    is, to second order, at the model's own outputs.  Effects on classes are searched with the bound of Jaakkola and
+    Jordan, from the model's outputs on, and then judged without it.
 
     Parameters
     ----------
@@ -342,15 +342,16 @@ def single_effects(
 
 def _solve(design: Design, posed: Posed, constant: bool, max_effects: int | None) -> _Found:
     """Effects of one problem, and the bound of its evidence."""
-    if posed.classes is None:
+    classes = posed.classes
+    if classes is None:
         return _search(design, posed, posed.target, posed.weights, posed.places, constant, max_effects)[0]
     # Where classes separate, the model's outputs are large, and what begins there may stay; so also begin at none.
     nothing = np.zeros(design.shape[0])
     starts = [(nothing if posed.outputs is None else posed.outputs, posed.places), (nothing, [])]
-    found = (_bounded(design, posed, posed.classes, *start, constant, max_effects) for start in starts)
+    found = (_bounded(design, posed, classes, y, places, constant, max_effects) for y, places in starts)
     problem, state, bound = max(found, key=lambda one: one[2])
     limit = limit_of_effects(max_effects, problem)
-    settled = Logistic.settled(problem, state, posed.classes, constant=constant, limit=limit)
+    settled = Logistic.settled(problem, state, classes, constant=constant, limit=limit)
     return *settled, bound
 
 
