@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.integrate import quad
-from scipy.special import log_expit
+from scipy.special import expit, log_expit
 from scipy.stats import multivariate_normal, norm
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,9 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF, Heaviside, Polynomial
 from sparsebayes.design import as_design
-from sparsebayes.explain import inclusion, single_effects
+from sparsebayes.explain import inclusion, modes, single_effects
 from sparsebayes.explain.enumeration import enumerate_supports
-from sparsebayes.inference.solvers.single_effects import Correlations, Hyperparameters, Search
+from sparsebayes.explain.modes import Logistic
+from sparsebayes.inference.solvers.single_effects import Correlations, Effects, Hyperparameters, Search
 
 
 def correlated(seed, n=60, m=12, rho=0.5, k=3):
@@ -38,10 +39,10 @@ def trap(seed, n=500, m=50):
     return X, X[:, 0] + X[:, 1] + rng.standard_normal(n)
 
 
-def search(X, y, noise=None, prior=None, constant=True):
+def search(X, y, noise=None, constant=True):
     ones = np.ones(len(y))
     problem = Correlations(as_design(X), y, ones, constant=ones if constant else None, size=len(y))
-    return problem, Search(problem, noise=noise, prior=prior, max_effects=X.shape[1])
+    return problem, Search(problem, noise=noise, max_effects=X.shape[1])
 
 
 def members(found, **how):
@@ -51,7 +52,7 @@ def members(found, **how):
 def test_one_effect_is_exact():
     X, y, _ = correlated(0)
     noise, prior, n = 0.8, 0.3, len(y)
-    _, effects = search(X, y, noise, prior, constant=False)
+    _, effects = search(X, y, noise, constant=False)
     found = effects.effect(X.T @ y, Hyperparameters(noise, prior))
     logs = np.array(
         [multivariate_normal.logpdf(y, np.zeros(n), noise * np.eye(n) + prior * np.outer(x, x)) for x in X.T]
@@ -125,9 +126,10 @@ def test_against_enumeration(rho):
 
 def test_the_bound_rises_and_is_one():
     X, y, _ = correlated(3)
-    noise, prior = 1.0, 0.5
-    _, effects = search(X, y, noise, prior, constant=False)
+    noise = 1.0
+    _, effects = search(X, y, noise, constant=False)
     state = effects.start([0, 5, 7], noise)
+    prior = state.hyper.prior
     bounds = [effects.bound(state)]
     for _ in range(15):
         state = effects.sweep(state)
@@ -146,6 +148,44 @@ def test_the_bound_rises_and_is_one():
     ]
     evidence = np.logaddexp.reduce(logs)
     assert evidence - 2.0 < bounds[-1] + count * np.log(0.5) <= evidence
+
+
+def test_the_bound_is_that_of_its_factors():
+    """Summed over all places of two effects: the expected log likelihood less the divergences of both."""
+    X, y, _ = correlated(3, m=5, k=2)
+    noise = 0.9
+    _, effects = search(X, y, noise, constant=False)
+    state = effects.settle(effects.start([1, 3], noise), learn=False)
+    n, prior = len(y), state.hyper.prior
+    assert len(state.effects) == 2
+    likelihood, divergence = 0.0, 0.0
+    chances = [np.append(e.exists * e.alpha, 1.0 - e.exists) for e in state.effects]
+    columns = np.column_stack([X, np.zeros(n)])
+    for a, b in np.ndindex(6, 6):
+        sizes = [np.append(e.mean, 0.0) for e in state.effects]
+        left = y - columns[:, a] * sizes[0][a] - columns[:, b] * sizes[1][b]
+        spread = sum(e.variance * np.sum(columns[:, k] ** 2) for e, k in zip(state.effects, (a, b), strict=True))
+        expected = -0.5 * n * np.log(2.0 * np.pi * noise) - 0.5 * (left @ left + spread) / noise
+        likelihood += chances[0][a] * chances[1][b] * expected
+    for effect, chance in zip(state.effects, chances, strict=True):
+        places = np.append(np.full(5, 0.5 / 5), 0.5)
+        some = chance > 0.0
+        divergence += chance[some] @ np.log(chance[some] / places[some])
+        ratio = effect.variance / prior
+        divergence += chance[:5] @ (0.5 * (ratio + effect.mean**2 / prior - 1.0 - np.log(ratio)))
+    # The search leaves out what the absence of every effect costs, log 2.
+    assert effects.bound(state) + 2.0 * np.log(0.5) == pytest.approx(likelihood - divergence, abs=1e-6)
+
+
+def test_an_effect_of_no_size_is_not_there():
+    X, y, _ = correlated(0)
+    problem, effects = search(X, y, 1.0)
+    none = effects.effect(problem.products, Hyperparameters(1.0, 0.0))
+    assert none.evidence == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(none.alpha, 1.0 / 12)
+    assert not none.there
+    state = Effects((none, none), problem.products, Hyperparameters(1.0, 0.0))
+    assert effects.sweep(state).effects == ()
 
 
 def test_residuals_are_residuals():
@@ -556,3 +596,117 @@ def test_other_objects_are_refused():
     model = SparseBayesClassifier().fit(X, y > 0.0)
     with pytest.raises(ValueError, match="labels"):
         inclusion(model, X, np.where(y > 0.0, 2, 3))
+
+
+def laplace(Phi, signs, precisions, offset=0.0):
+    """Laplace's log evidence of a logistic regression, and its posterior; a precision of zero is a flat prior."""
+    w = np.zeros(Phi.shape[1])
+
+    def height(w):
+        return log_expit(signs * (offset + Phi @ w)).sum() - 0.5 * w @ (precisions * w)
+
+    def hessian(w):
+        y = offset + Phi @ w
+        return (Phi.T * (expit(y) * expit(-y))) @ Phi + np.diag(precisions)
+
+    for _ in range(100):
+        gradient = Phi.T @ (signs * expit(-signs * (offset + Phi @ w))) - precisions * w
+        step, length = np.linalg.solve(hessian(w), gradient), 1.0
+        while height(w + length * step) < height(w) - 1e-12:
+            length *= 0.5
+        w = w + length * step
+        if abs(gradient @ step) < 1e-12:
+            break
+    covariance = np.linalg.inv(hessian(w))
+    evidence = height(w) + 0.5 * np.log(precisions[precisions > 0]).sum() + 0.5 * np.linalg.slogdet(covariance)[1]
+    return evidence, w, covariance
+
+
+def two_classes(seed, strength, n=60, m=8, rho=0.5):
+    X, *_ = correlated(seed, n, m, rho)
+    rng = np.random.default_rng(seed)
+    causes = rng.choice(m, 2, replace=False)
+    signal = strength * X[:, causes] @ rng.choice([-1.0, 1.0], 2)
+    return X, np.where(signal + rng.logistic(size=n) > 0.0, 1.0, -1.0), causes
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("strength", [1.0, 20.0])
+def test_an_effect_on_classes_has_the_evidence_of_every_candidate(constant, strength):
+    X, signs, _ = two_classes(0, strength)
+    offset, prior, ones = 0.5 * X[:, 5] + 0.3, 3.0, np.ones(60)
+    problem = Correlations(as_design(X), signs, ones, constant=ones if constant else None, size=60.0)
+    found = Logistic(problem, signs, constant, prior).effect(offset)
+    beside = np.ones((60, int(constant)))
+    none = laplace(beside, signs, np.zeros(int(constant)), offset)[0]
+    each = [
+        laplace(np.column_stack([x, beside]), signs, np.array([1.0 / prior] + [0.0] * constant), offset) for x in X.T
+    ]
+    logs, weights, covariances = (np.array(part, dtype=object) for part in zip(*each, strict=True))
+    logs = logs.astype(float)
+    np.testing.assert_allclose(found.alpha, np.exp(logs) / np.exp(logs).sum(), rtol=1e-3, atol=2e-7)
+    assert found.evidence == pytest.approx(np.log(np.mean(np.exp(logs - none))), abs=1e-3)
+    np.testing.assert_allclose(found.mean, [w[0] for w in weights], rtol=0.01, atol=1e-3)
+    np.testing.assert_allclose(found.variance, [C[0, 0] for C in covariances], rtol=0.01)
+
+
+@pytest.mark.parametrize("strength", [2.0, 5.0])
+def test_classes_against_all_supports(strength):
+    apart = []
+    for seed in range(8):
+        X, signs, _ = two_classes(seed, strength)
+        found = inclusion(SparseBayesClassifier().fit(X, signs), X, signs)
+        (_, state), m = found._found[0], X.shape[1]
+        probability = 1.0 - (1.0 - 0.5 / m) ** len(state.effects)
+        supports = (np.arange(2**m)[:, None] >> np.arange(m)) & 1 == 1
+        logs = [
+            laplace(
+                np.column_stack([np.ones(len(X)), X[:, support]]),
+                signs,
+                np.append(0.0, np.full(support.sum(), 1.0 / state.hyper.prior)),
+            )[0]
+            + support.sum() * np.log(probability)
+            + (~support).sum() * np.log1p(-probability)
+            for support in supports
+        ]
+        share = np.exp(np.array(logs) - max(logs))
+        apart.append(np.abs(found.inclusion - share @ supports / share.sum()).mean())
+    assert np.mean(apart) <= 0.05
+
+
+def test_sets_of_classes_hold_the_causes():
+    """The bound that the search climbs is tight for the candidate in the lead, and would give it a set of its own."""
+    held = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        common = np.repeat(rng.standard_normal((60, 20)), 10, axis=1)
+        X = np.sqrt(0.95) * common + np.sqrt(0.05) * rng.standard_normal((60, 200))
+        causes = 10 * rng.choice(20, 2, replace=False) + rng.integers(0, 10, 2)
+        y = 5.0 * X[:, causes] @ [1.0, -1.0] + rng.logistic(size=60) > 0.0
+        sets = members(inclusion(SparseBayesClassifier().fit(X, y), X, y))
+        held += [bool(set(one) & set(causes.tolist())) for one in sets]
+    assert len(held) >= 18
+    assert np.mean(held) >= 0.9
+
+
+def test_of_many_candidates_those_of_the_highest_scores_are_tried(monkeypatch):
+    X, y, _ = correlated(1, n=120, m=40)
+    model = SparseBayesClassifier().fit(X, y > 0.0)
+    found = inclusion(model, X, y > 0.0)
+    monkeypatch.setattr(modes, "_NUMBERS", 120 * 15)
+    some = inclusion(model, X, y > 0.0)
+    np.testing.assert_allclose(some.inclusion, found.inclusion, atol=0.01)
+    assert np.count_nonzero(some.inclusion == 0.0) > np.count_nonzero(found.inclusion == 0.0)
+
+
+def test_the_noise_of_a_robust_model_is_learned_anew():
+    """That of the model is what its own, more numerous functions leave; taken for known it made three sets of noise."""
+    rng = np.random.default_rng(7)
+    common = np.repeat(rng.standard_normal((60, 12)), 10, axis=1)
+    X = np.sqrt(0.95) * common + np.sqrt(0.05) * rng.standard_normal((60, 120))
+    y = 0.8 * X[:, 10 * rng.choice(12, 1, replace=False) + rng.integers(0, 10, 1)] @ rng.choice([-1.0, 1.0], 1)
+    y = y + rng.standard_t(3, 60)
+    model = SparseBayesRegressor(likelihood="student-t").fit(X, y)
+    found = inclusion(model, X, y)
+    assert found.noise_variance[0] > 1.5 * model.noise_variance_
+    assert [{m // 10 for m in one} for one in members(found)] == [{8}]

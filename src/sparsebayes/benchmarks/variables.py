@@ -110,6 +110,43 @@ def blocks(plan: Plan) -> list[Row]:
     return rows
 
 
+def classes(plan: Plan) -> list[Row]:
+    """Credible sets of two classes on blocks of ten columns that correlate by .95."""
+    from sparsebayes import SparseBayesClassifier
+    from sparsebayes.explain import inclusion
+
+    rows = []
+    for n, effects, strength in ((60, 1, 2.0), (60, 2, 5.0), (200, 3, 2.0)):
+        covered, sizes, found_causes, seconds, draws = [], [], 0, [], _count(plan, 40, 10)
+        for seed in range(draws):
+            rng = np.random.default_rng(seed)
+            X, causes = _blocks(rng, n, 500, effects)
+            signal = strength * X[:, causes] @ rng.choice([-1.0, 1.0], effects)
+            y = signal + rng.logistic(size=n) > 0.0
+            model = SparseBayesClassifier().fit(X, y)
+            start = time.perf_counter()
+            sets = inclusion(model, X, y).credible_sets()
+            seconds.append(time.perf_counter() - start)
+            covered += [bool(set(one.members) & set(causes.tolist())) for one in sets]
+            sizes += [len(one) for one in sets]
+            found_causes += sum(any(cause in one.members for one in sets) for cause in causes)
+        checks = [Check("coverage of 95 % sets", float(np.mean(covered)), 0.94, at_least=True)]
+        notes = [
+            f"{len(covered)} sets, median size {np.median(sizes):.0f}, hold {found_causes / (draws * effects):.2f} of "
+            "all causes"
+        ]
+        name = f"two classes, blocks of 10 at .95, N = {n}, M = 500, {effects} effects of {strength:g}"
+        rows.append(Row(name, [Outcome("single effects", seconds)], checks, notes))
+    return rows
+
+
+def _blocks(rng: np.random.Generator, n: int, m: int, effects: int) -> tuple[Array, NDArray[np.intp]]:
+    """Columns in blocks of ten, and some of them, each in a block of its own."""
+    common = np.repeat(rng.standard_normal((n, m // 10)), 10, axis=1)
+    X = np.sqrt(0.95) * common + np.sqrt(0.05) * rng.standard_normal((n, m))
+    return X, 10 * rng.choice(m // 10, effects, replace=False) + rng.integers(0, 10, effects)
+
+
 def _exact_sets(X: Array, y: Array, causes: set[int], blocks: set[int]) -> list[bool]:
     """Whether 95 % sets hold the cause, in blocks where one was found, if nothing else had to be learned."""
     places = sorted(causes)
@@ -133,10 +170,8 @@ def _exact_sets(X: Array, y: Array, causes: set[int], blocks: set[int]) -> list[
 def _block_problem(seed: int, effects: int) -> tuple[Array, Array, set[int]]:
     """Each effect explains a tenth of the variance of the target."""
     rng = np.random.default_rng(seed)
-    n, m = 500, 1000
-    common = np.repeat(rng.standard_normal((n, m // 10)), 10, axis=1)
-    X = np.sqrt(0.95) * common + np.sqrt(0.05) * rng.standard_normal((n, m))
-    causes = 10 * rng.choice(m // 10, effects, replace=False) + rng.integers(0, 10, effects)
+    n = 500
+    X, causes = _blocks(rng, n, 1000, effects)
     signal = X[:, causes] @ rng.choice([-1.0, 1.0], effects)
     share = 0.1 * effects
     y = signal + rng.standard_normal(n) * np.sqrt(signal.var() * (1.0 - share) / share)
@@ -186,14 +221,16 @@ def stability(plan: Plan) -> list[Row]:
         classes = name == "colon"
         X = np.log(X) if classes else X
         number = np.unique(y, return_inverse=True)[1].astype(np.float64) if classes else y
-        ours, lasso, seconds = [], [], []
+        ours, lasso, probabilities, seconds = [], [], [], []
         for seed in range(_count(plan, 20, 4)):
             rows_ = np.random.default_rng(seed).choice(len(y), int(0.8 * len(y)), replace=False)
             Z = (X[rows_] - X[rows_].mean(axis=0)) / np.maximum(X[rows_].std(axis=0), 1e-12)
             model = (SparseBayesClassifier() if classes else SparseBayesRegressor()).fit(Z, y[rows_])
             start = time.perf_counter()
-            sets = inclusion(model, Z, y[rows_]).credible_sets()
+            found = inclusion(model, Z, y[rows_])
+            sets = found.credible_sets()
             seconds.append(time.perf_counter() - start)
+            probabilities.append(found.inclusion)
             ours.append({member for one in sets for member in one.members})
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -203,7 +240,8 @@ def stability(plan: Plan) -> list[Row]:
         checks = [Check("Jaccard / LassoCV's", mine / max(theirs, 1e-12), 2.0, at_least=True)]
         notes = [
             f"Jaccard {mine:.3f} ({np.mean([len(s) for s in ours]):.1f} columns), "
-            f"LassoCV {theirs:.3f} ({np.mean([len(s) for s in lasso]):.1f})"
+            f"LassoCV {theirs:.3f} ({np.mean([len(s) for s in lasso]):.1f}); of the inclusion probabilities of all "
+            f"columns, which are those of a choice where they are 0 and 1, {_shared(probabilities):.3f}"
         ]
         rows.append(Row(f"stability on {name}", [Outcome("single effects", seconds)], checks, notes))
     return rows
@@ -212,6 +250,12 @@ def stability(plan: Plan) -> list[Row]:
 def _jaccard(chosen: list[set[int]]) -> float:
     """Mean over all pairs; two empty choices agree in nothing."""
     return float(np.mean([len(a & b) / max(1, len(a | b)) for a, b in combinations(chosen, 2)]))
+
+
+def _shared(probabilities: list[Array]) -> float:
+    """What pairs have in common of what either has: Jaccard's index, of probabilities."""
+    pairs = combinations(probabilities, 2)
+    return float(np.mean([np.minimum(a, b).sum() / np.maximum(a, b).sum() for a, b in pairs]))
 
 
 def duration(plan: Plan) -> list[Row]:
@@ -340,6 +384,7 @@ def calibration(plan: Plan) -> list[Row]:
 VARIABLES: dict[str, Callable[[Plan], list[Row]]] = {
     "variables-enumeration": enumeration,
     "variables-blocks": blocks,
+    "variables-classes": classes,
     "variables-trap": trap,
     "variables-stability": stability,
     "variables-time": duration,

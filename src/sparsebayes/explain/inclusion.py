@@ -60,8 +60,7 @@ class CredibleSet:
     purity : float
         Smallest absolute correlation among them.
     evidence : float
-        Log Bayes factor of the effect's being there; of classes in the bound as it is with the effect, and so too large
-        where these separate.
+        Log Bayes factor of the effect's being there.
     weight, std : float
         Posterior mean and standard deviation of its weight, if the first member carries it.
     """
@@ -146,8 +145,8 @@ class Inclusion:
     n_effects : ndarray of shape (K,)
         Expected number of effects.
     log_evidence : ndarray of shape (K,)
-        Lower bound of the log evidence; of counts, of robust likelihoods and of noise that varies, of that of the
-        weighted Gaussian problem in the place of theirs.
+        Lower bound of the log evidence, of classes that of the search; of counts, of robust likelihoods and of noise
+        that varies, of that of the weighted Gaussian problem in the place of theirs.
     status : str
         What to make of the probabilities; in particular whether the effects explain as much as the model did.
     """
@@ -247,9 +246,9 @@ def inclusion(
     """Inclusion probabilities of every candidate of a fitted model, by a sum of single effects.
 
     The search starts from the functions that the model kept.  Prior variance, noise (where the model learned it) and
-    number of effects are those of the largest evidence.  Counts are the weighted
-    Gaussian problem that their likelihood is, to second order, at the model's own outputs; classes that of the bound of
-    Jaakkola & Jordan, from the model's outputs on, until nothing changes.
+    number of effects are those of the largest evidence.  Counts are the weighted Gaussian problem that their likelihood
+    is, to second order, at the model's own outputs.  Effects on classes are searched with the bound of Jaakkola and
+    Jordan, from the model's outputs on, and then judged without it.
 
     Parameters
     ----------
@@ -343,15 +342,16 @@ def single_effects(
 
 def _solve(design: Design, posed: Posed, constant: bool, max_effects: int | None) -> _Found:
     """Effects of one problem, and the bound of its evidence."""
-    if posed.classes is None:
+    classes = posed.classes
+    if classes is None:
         return _search(design, posed, posed.target, posed.weights, posed.places, constant, max_effects)[0]
     # Where classes separate, the model's outputs are large, and what begins there may stay; so also begin at none.
     nothing = np.zeros(design.shape[0])
     starts = [(nothing if posed.outputs is None else posed.outputs, posed.places), (nothing, [])]
-    found = (_bounded(design, posed, posed.classes, *start, constant, max_effects) for start in starts)
+    found = (_bounded(design, posed, classes, y, places, constant, max_effects) for y, places in starts)
     problem, state, bound = max(found, key=lambda one: one[2])
     limit = limit_of_effects(max_effects, problem)
-    settled = Logistic.settled(problem, state, posed.classes, constant=constant, limit=limit)
+    settled = Logistic.settled(problem, state, classes, constant=constant, limit=limit)
     return *settled, bound
 
 

@@ -185,7 +185,7 @@ def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
     for k, posterior in enumerate(est._posteriors):
         weights, target = candidates.weights, targets[:, k]
         varies = est.likelihood == "gaussian" and posterior.varying is not None
-        known = fixed or est.likelihood != "gaussian" or varies
+        known = fixed or varies
         if varies:
             weights = weights * posterior.noise_variance / posterior.noise(candidates.values)
         if est.likelihood != "gaussian":

@@ -213,7 +213,7 @@ class Effect:
     @property
     def there(self) -> bool:
         """Whether it is more probable than not that it is there."""
-        return self.exists >= 0.5
+        return self.exists > 0.5
 
     @property
     def lead(self) -> int:
@@ -271,8 +271,6 @@ class Search:
         Candidates and target.
     noise : float or None
         Noise variance where it is given, None where it is to be learned.
-    prior : float or None
-        Prior variance of the effects of scaled columns where it is given.
     max_effects : int
         Largest number of effects.
     rise : float
@@ -284,11 +282,10 @@ class Search:
         problem: Correlations,
         *,
         noise: float | None,
-        prior: float | None = None,
         max_effects: int,
         rise: float = _RISE,
     ) -> None:
-        self.problem, self.noise, self.prior, self.max_effects, self.rise = problem, noise, prior, max_effects, rise
+        self.problem, self.noise, self.max_effects, self.rise = problem, noise, max_effects, rise
         self.variance = max(problem.total / problem.observations, np.finfo(float).tiny)
         count = int(problem.usable.sum())
         self._log_prior = np.where(problem.usable, -np.log(max(count, 1)), -np.inf)
@@ -357,7 +354,7 @@ class Search:
         """Noise and prior variance that raise the bound most, given the effects."""
         hyper, there = state.hyper, sum(effect.exists for effect in state.effects)
         prior = hyper.prior
-        if self.prior is None and there > 0.0:
+        if there > 0.0:
             prior = sum(effect.square for effect in state.effects) / there
         noise = hyper.noise
         if self.noise is None:
@@ -366,7 +363,7 @@ class Search:
 
     def _at_least(self, prior: float, noise: float) -> float:
         """A prior variance such that an effect can be told from none."""
-        return max(prior, _SMALLEST * noise / self.problem.size) if self.prior is None else self.prior
+        return max(prior, _SMALLEST * noise / self.problem.size)
 
     def settle(self, state: Effects, *, learn: bool = True, beyond: float = -np.inf) -> Effects:
         """Sweeps until the bound rises no more, or too slowly to come beyond a given one."""
@@ -495,7 +492,7 @@ class Search:
         if self.noise is None and len(state.effects) <= _FEW_EFFECTS:
             most = min(self.max_effects, _FEW_EFFECTS)
             for held in (share * self.variance for share in _HELD):
-                search = Search(self.problem, noise=held, prior=self.prior, max_effects=most, rise=_ROUGHLY)
+                search = Search(self.problem, noise=held, max_effects=most, rise=_ROUGHLY)
                 *_, begun = search.extend(search.start([], held))
                 yield from self.climb(begun)
 
