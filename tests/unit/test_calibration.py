@@ -272,6 +272,29 @@ def test_widths_that_know_the_rows_left_out_do_not_make_bars_short():
     assert 0.92 <= np.mean(held) <= 0.98
 
 
+@pytest.mark.parametrize("positive", [0.3, 0.1])
+def test_targets_that_are_mostly_zero_do_not_make_bars_vanish(positive):
+    """Empty models of parts met next to all rows exactly: bars of a ten-thousandth, which held no row at all."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        inputs = rng.normal(size=(120, 2))
+        targets = np.where(rng.random(120) < positive, np.exp(inputs[:, 0] + rng.normal(size=120)), 0.0)
+        model = SparseBayesRegressor(fit_intercept=False).fit(inputs[:60], targets[:60])
+        low, high = model.predict_interval(inputs[60:])
+        assert np.mean((low <= targets[60:]) & (targets[60:] <= high)) > 0.8, seed
+
+
+def test_bars_are_not_those_of_models_without_the_outliers():
+    """A model drawn to three of 25 rows is wrong by 6,000; by searches that were not its bars were 200."""
+    rng = np.random.default_rng(1)
+    inputs = rng.normal(size=(25, 2))
+    targets = 2.0 * inputs[:, 0] + 0.3 * rng.normal(size=25)
+    targets[:3] = 1e6
+    model = SparseBayesRegressor(fit_intercept=False).fit(inputs, targets)
+    mean, std = model.predict(inputs, return_std=True)
+    assert np.mean(np.abs(mean - targets)[3:] <= 1.96 * std[3:]) > 0.9
+
+
 def test_searches_that_lose_their_way_do_not_make_bars_long():
     """40 spikes in 256 rows: of ten searches on nine tenths of them four end in a tangle of 180 wrong functions."""
     A, b, w = datasets.make_spikes(256, 1024, 40, noise=0.005, random_state=1)

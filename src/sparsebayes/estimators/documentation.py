@@ -118,7 +118,7 @@ RESULTS = """
         95 % of new observations; one for each target.  It is found by searches on parts of the rows when it, or an
         error bar, is first asked for, and is 1 where there are no rows to leave out: robust likelihoods and counts,
         data in chunks or partitions or on a device, columns of a memory-mapped X, dictionaries of more than 32 million
-        values, fewer than 20 rows.
+        values, fewer than 20 rows; or where the bars would miss more than a quarter of the training rows.
     noise_scale_, spread_scale_ : float or ndarray
         What the two parts of the standard deviation are multiplied by exactly: the noise's, and that of the uncertainty
         of the model's output; their squares add up.

@@ -26,6 +26,7 @@ from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.inputs import Inputs
 from sparsebayes.estimators.rows import row_blocks
 from sparsebayes.inference.fit.folds import Folds, Known, scattered
+from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.kernel_learning import Relearned
 from sparsebayes.posterior import (
@@ -53,6 +54,8 @@ _KICK = 4.0
 _SETTLED = 1.0
 # Rows below which nothing is said.
 _FEWEST = 20
+# Share of the rows of the fit that its intervals for 95 % must hold, or nothing is said either.
+_HELD = 0.75
 
 
 def _own(design: Design) -> Design:
@@ -205,7 +208,17 @@ class LeftOutRows:
         # A single search on fewer rows keeps other numbers of functions than the fit, and is as much more or less
         # certain everywhere: how certain it is of a row beside others is what can be carried over.
         spread = found.spread * leverage / np.maximum(found.leverage, np.finfo(float).tiny)
-        return [Calibration.of(errors, found.noise, spread, found.weights) for errors in found.errors.T]
+        each = [Calibration.of(errors, found.noise, spread, found.weights) for errors in found.errors.T]
+        # A model is nearer to the rows that it was fitted to than to others: bars that miss many of these come from
+        # searches on parts that found nothing like it: where most targets are zero empty models meet them exactly.
+        active = ActiveSet.from_model(problem, model[0].tolist(), model[1], 1.0)
+        values = design.columns(model[0])
+        errors, spread = t - values @ active.mean, np.einsum("na,ab,nb->n", values, active.covariance, values)
+        held = [
+            one.share_held(mine, problem.relative_noise, spread, problem.counts)
+            for one, mine in zip(each, errors.T, strict=True)
+        ]
+        return [one if share >= _HELD else Calibration() for one, share in zip(each, held, strict=True)]
 
 
 UNCERTAINTIES = ("calibrated", "posterior", "augmented", "conformal")

@@ -120,6 +120,11 @@ class Calibration:
         """What that makes of the posterior's standard deviation of an observation, typically."""
         return self.stretch * self.noise_scale
 
+    def share_held(self, errors: Array, noise: Array, spread: Array, weights: Array) -> float:
+        """Share of errors within their intervals for 95 %; the parameters are those of :meth:`of`."""
+        half = self.scale * self.factor(_LEVEL) * np.sqrt(noise + self.spread * spread)
+        return float(np.average(np.abs(errors) <= half, weights=weights))
+
     def widened(self, posterior: GaussianPosterior) -> GaussianPosterior:
         """The posterior with this spread, whose standard deviations are multiplied by one factor."""
         return replace(posterior, covariance=self.spread * posterior.covariance)
