@@ -45,9 +45,9 @@ _LEAST_TOL = 0.1
 _CLOSELY, _NEARLY = 1e-15, 1e-6
 # Rows that say about where the best scale is.
 _ENOUGH_ROWS = 2000
-# Functions that are looked at closely before the certificate is given, of those that a regression chose, and entries of
-# these at most; additions that are tried in earnest, and from which part of the tolerance on: predictions are of second
-# order, and may be wrong to either side.
+# Functions that are looked at closely before the certificate is given; where a regression chose, so many, and so many
+# of their values; additions that are tried in earnest, and from which part of the tolerance on: predictions are of
+# second order, and may be wrong to either side.
 _LOOKED_AT, _GLANCED_AT, _ENTRIES, _TRIED = 2000, 500, 1 << 24, 200
 _DOUBT = 0.3
 

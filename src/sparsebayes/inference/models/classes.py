@@ -221,9 +221,9 @@ class ClassModel:
         """The same functions at their mode, from the present weights.
 
         By Newton's method, its equations solved by conjugate gradients: a product with the Hessian costs as much as two
-        predictions.  The precisions of every class against the others precondition them (measured on the ledger's
-        tables: five products, where one precision for all classes takes twenty to a hundred and more).  Those from the
-        way here, or from other precisions nearby (``factors``), do as well until they no longer lead to a step.
+        predictions.  The precisions of every class against the others precondition them: at the modes of the ledger's
+        tables four to six products do, where one precision for all classes takes 19 to 63.  Those from the way here, or
+        of other precisions of the functions (``factors``), serve until they no longer lead to a step.
         """
         here, factors = self, factors or self._factors
         for _ in range(_NEWTON if self.size else 0):
