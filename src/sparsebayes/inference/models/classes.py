@@ -518,17 +518,18 @@ class ClassModel:
         return replace(self, alpha=alpha)._risen(enough, self._factors)
 
     def only(self, stays: NDArray[np.bool_], enough: float = _ENOUGH) -> ClassModel:
-        """With some of the functions only; their mode is sought from where it would be, were all classes as curved."""
-        goes = ~stays
-        root = inverse_upper(self._shared_factor)
-        covariance = root @ root.T
-        pull = solve_cholesky(cholesky(covariance[np.ix_(goes, goes)]), self.weights[goes])
-        weights = self.weights[stays] - covariance[np.ix_(stays, goes)] @ pull
-        values = self.values[:, stays]
+        """With some of the functions only; their mode is sought from where it would be, were no classes coupled."""
+        goes, values = ~stays, self.values[:, stays]
+        weights = self.weights[stays].copy()
+        for k, root in enumerate(self._roots):
+            away = root[goes]
+            weights[:, k] -= root[stays] @ (away.T @ solve_cholesky(cholesky(away @ away.T), self.weights[goes, k]))
+        weights -= weights.mean(axis=1, keepdims=True)
         smaller = replace(
             self, functions=self.functions[stays], alpha=self.alpha[stays], values=values, weights=weights
         )
-        return replace(smaller, outputs=values @ weights)._risen(enough)
+        factors = [cholesky(factor[:, stays].T @ factor[:, stays]) for factor in self._factors]
+        return replace(smaller, outputs=values @ weights)._risen(enough, factors)
 
     # -- what is reported ----------------------------------------------------------------------------------
 
