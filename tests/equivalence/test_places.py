@@ -129,6 +129,16 @@ def test_compressed_classification_on_a_device(put):
     np.testing.assert_allclose(np.asarray(there.predict_proba(put(X))), here.predict_proba(X), rtol=0, atol=CLOSE)
 
 
+@pytest.mark.parametrize("put", [strict.asarray, lambda z: torch().asarray(z)], ids=["array-api-strict", "torch"])
+def test_several_classes_compressed_on_a_device(put):
+    X, _ = datasets.make_ripley(800, random_state=0)
+    y = np.digitize(X[:, 0] + 0.2 * np.random.default_rng(0).normal(size=800), [-0.4, 0.2])
+    here, there = RVC(gamma=4.0).fit(X, y), RVC(gamma=4.0).fit(put(X), put(y))
+    assert here.certificate_.compression_error > 0.0
+    np.testing.assert_array_equal(there.relevance_, here.relevance_)
+    np.testing.assert_allclose(np.asarray(there.predict_proba(put(X))), here.predict_proba(X), rtol=0, atol=CLOSE)
+
+
 def test_compression_that_is_the_design_itself(monkeypatch):
     monkeypatch.setattr(devices, "_RECOMPUTED", 1000)
     monkeypatch.setattr(dictionary, "_REMAINDER", 1e-9)  # the same landmarks on the host

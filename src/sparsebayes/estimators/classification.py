@@ -18,6 +18,7 @@ from sparsebayes.inference import ParameterStatus, Result, Sequential, Status
 from sparsebayes.inference.fit.classes import SharedFunctions, run_classes
 from sparsebayes.inference.fit.indicators import ROWS_EACH, contrasts, run_indicators
 from sparsebayes.inference.fit.run import run
+from sparsebayes.inference.models.classes import ClassModel
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
@@ -30,6 +31,8 @@ from sparsebayes.posterior.classes import TEMPERS
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+# Rows that say which share of the covariance predicts best.
+_TEMPERED_ROWS = 10_000
 # What may choose the functions of a classifier (see ``chosen_by``).
 EVIDENCES = ("auto", "indicators", "laplace")
 
@@ -216,7 +219,7 @@ def collect(task: Task, dictionary: Dictionary, results: list[Result], rule: Sup
             where[order], outputs[order], n_outputs, active.mean[order], covariance[np.ix_(order, order)]
         )
         if isinstance(active, SharedFunctions):
-            posterior = _tempered(posterior, active, columns, where)
+            posterior = _tempered(posterior, active.model, where[: active.model.size])
         elif isinstance(active, LaplaceActive) and result.by_regression:
             posterior = replace(posterior, temper=active.best_share(TEMPERS))
         alpha = np.full((n_outputs, len(kept.place)), np.inf)
@@ -244,11 +247,9 @@ def _support(active: Active | SharedFunctions, order: Index) -> Support:
     return (active.support() if isinstance(active, SharedFunctions) else Support.of(active)).take(order)
 
 
-def _tempered(posterior: ClassPosterior, active: SharedFunctions, columns: Index, where: Index) -> ClassPosterior:
-    """With the share of the covariance that predicts the training rows best, each left out."""
-    values = np.zeros((len(active.left_out), int(np.max(where, initial=-1)) + 1))
-    values[:, where] = active.problem.design.columns(columns)
-    likelihood = active.problem.likelihood
-    if not isinstance(likelihood, Categorical):
-        raise TypeError("functions are shared by the classes of a softmax")
-    return posterior.tempered(values, active.left_out, likelihood.targets, likelihood.weights)
+def _tempered(posterior: ClassPosterior, model: ClassModel, where: Index) -> ClassPosterior:
+    """With the share of the covariance that predicts training rows best, each left out; of many, a part of them."""
+    part = model.every(max(1, len(model.outputs) // _TEMPERED_ROWS))
+    values = np.zeros((len(part.outputs), int(np.max(where, initial=-1)) + 1))
+    values[:, where] = part.values * model.rows.norms[model.functions]
+    return posterior.tempered(values, model.left_out_outputs(part), part.rows.targets, part.rows.counts)

@@ -145,8 +145,8 @@ class _Classifier(ClassifierMixin, Inputs):
     def _largest_rank(self, task: Task) -> float:
         if not self._by_regression(task):
             return super()._largest_rank(task)
-        # A regression on two classes makes use of a compression that spans its functions with few for so many rows.
-        return 0.0 if self._joint else 1.0 / ROWS_EACH
+        # A regression makes use of a compression that spans its functions with few for so many rows.
+        return 1.0 / ROWS_EACH
 
     def _fit_cluster(self, X: Any, y: Any) -> Self:
         """Fit data in partitions: one pass of exact sums for every Newton step."""

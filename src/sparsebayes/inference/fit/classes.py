@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.inference.fit.indicators import LARGER, MOST, Notes, Stopped, best_scale, regress
+from sparsebayes.inference.fit.indicators import FEW_FUNCTIONS, LARGER, MOST, Notes, Stopped, best_scale, regress
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.run import Result
 from sparsebayes.inference.fit.settings import Settings
@@ -43,9 +43,12 @@ _ROUGHLY = 0.1
 _LEAST_TOL = 0.1
 # How closely the mode of what is reported is found, in nats, and modes without one of its functions.
 _CLOSELY, _NEARLY = 1e-15, 1e-6
-# Functions that are looked at closely before the certificate is given, additions that are tried in earnest, and from
-# which part of the tolerance on: predictions are of second order, and may be wrong to either side.
-_LOOKED_AT, _TRIED = 2000, 200
+# Rows that say about where the best scale is.
+_ENOUGH_ROWS = 2000
+# Functions that are looked at closely before the certificate is given; where a regression chose, so many, and so many
+# of their values; additions that are tried in earnest, and from which part of the tolerance on: predictions are of
+# second order, and may be wrong to either side.
+_LOOKED_AT, _GLANCED_AT, _ENTRIES, _TRIED = 2000, 500, 1 << 24, 200
 _DOUBT = 0.3
 
 
@@ -63,8 +66,6 @@ class SharedFunctions:
         Mode of the weights, and Laplace's covariance about it; that of weights of different classes is left out.
     model : ClassModel
         The same by classes.
-    left_out : ndarray of shape (N, K)
-        Outputs of every row by the model without it.
     beta : float
         One: there is no noise.
     """
@@ -75,7 +76,6 @@ class SharedFunctions:
     mean: Array
     covariance: Array
     model: ClassModel
-    left_out: Array
     beta: float = 1.0
 
     @classmethod
@@ -93,7 +93,6 @@ class SharedFunctions:
             (model.weights / norms[:, None]).T.ravel(),
             covariance,
             model,
-            model.left_out_outputs(),
         )
 
     @property
@@ -156,7 +155,7 @@ class _Search:
             alpha = alpha / rows.norms[functions] ** 2  # at unit mean square
             if evidence == "indicators":
                 status = Status.INDICATORS
-                self._scale(ClassModel.of(rows, functions, alpha / LARGER))
+                self._scale(ClassModel.flat(rows, functions, alpha / LARGER))
             else:
                 self._settle(ClassModel.of(rows, functions, np.minimum(_FIRST, alpha / LARGER)))
                 refused = self._climb()
@@ -164,7 +163,8 @@ class _Search:
             status = stopped.status
         self.model = self.model.at(self.model.alpha, _CLOSELY)  # of a last settling
         # A regression's functions are not certified to be the best of this evidence: its most promising ones will do.
-        among = _LOOKED_AT if evidence == "indicators" else len(rows.norms)
+        glanced = min(_GLANCED_AT, _ENTRIES // len(rows.counts))
+        among = glanced if evidence == "indicators" else FEW_FUNCTIONS
         certificate = certify_classes(self.model, self.tol, refused, among)
         if status is Status.CONVERGED and not certificate.converged:
             status = Status.STALLED
@@ -173,13 +173,20 @@ class _Search:
         return Result(SharedFunctions.of(self.model), status, certificate, self.notes.history, self.notes.n_iter)
 
     def _scale(self, begun: ClassModel) -> None:
-        """Take the model whose precisions are multiplied by the number with which they have the most evidence."""
+        """Take the model whose precisions are multiplied by the number with which they have the most evidence.
 
+        Of many rows a part says about where that is, and with which weights.
+        """
+        step = len(begun.outputs) // _ENOUGH_ROWS if begun.size else 1
+        if step > 1:
+            begun = begun.with_weights(self._best_scale(begun.every(step)))
+        self._take(self._best_scale(begun) if begun.size else begun, last=True)
+
+    def _best_scale(self, begun: ClassModel) -> ClassModel:
         def at(model: ClassModel, factor: float) -> ClassModel:
             return model.at(np.clip(factor * model.alpha, *RANGE))
 
-        found = best_scale(begun, at, lambda model: model.objective, self.stop) if begun.size else begun
-        self._take(found, last=True)
+        return best_scale(at(begun, 1.0), at, lambda model: model.objective, self.stop)
 
     def _settle(self, begun: ClassModel) -> None:
         """Take the functions to begin with, all of their precisions settled."""
@@ -246,16 +253,16 @@ def _largest(rows: ClassRows) -> int:
 
 
 def certify_classes(
-    model: ClassModel, tol: float, refused: Sequence[int] = (), among: int | None = None
+    model: ClassModel, tol: float, refused: Sequence[int] = (), among: int = FEW_FUNCTIONS
 ) -> Certificate:
     """What single moves would gain, by the problem that is Gaussian at the mode; what was refused gains nothing.
 
-    Additions are of so many functions that promise most, or of all of them.
+    Additions are of so many functions that promise most.
     """
     eligible = model.rows.eligible.copy()
     eligible[model.functions] = False
     everyone = np.flatnonzero(eligible)
-    out = everyone if among is None or len(everyone) <= among else np.sort(model.promising(among))
+    out = everyone if len(everyone) <= among else np.sort(model.promising(among))
     found = model.outside(out)
     gain, kept = model.scores_of(out, found).gain, model.reestimates()
     gain[list(refused)] = 0.0
@@ -280,6 +287,7 @@ def certify_classes(
         start=0,
         tol=tol,
         left_aside=len(everyone) - len(out),
+        compression_error=model.rows.error,
     )
 
 
