@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -251,13 +249,11 @@ def test_representatives_of_all_equal_columns_in_bounded_blocks(monkeypatch):
 
 
 def test_representatives_compare_no_pairs():
-    """Five thousand distinct columns cost a few products, and no column is produced."""
+    """Of five thousand distinct columns none is produced."""
 
     class NoColumns(DenseDesign):
         def columns(self, idx):
             raise AssertionError("no column is a candidate")
 
     Phi = np.random.default_rng(0).standard_normal((200, 5000))
-    start = time.perf_counter()
     assert (representatives(NoColumns(Phi)) == np.arange(5000)).all()
-    assert time.perf_counter() - start < 5.0
