@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.objective import Hyperpriors
-from sparsebayes.inference.search.climb import M, climb
+from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.predicted import Predicted
 from sparsebayes.inference.search.starts import (
     COARSE,
@@ -55,6 +55,9 @@ _SAMPLE = -1
 # model that was looked at.
 _UNSUSPICIOUS = 0.1
 LITTLE_MORE = 1.25
+
+# A model that the loop in batches climbs with.
+C = TypeVar("C", GaussianModel, Predicted)
 
 
 @dataclass(frozen=True)
@@ -299,10 +302,10 @@ class _Run:
         folds = self.settings.folds
         return folds is not None and folds.prefer(model.beta, best.beta, model.size)
 
-    def _noting(self, start: _Start) -> Callable[[M, M], None]:
+    def _noting(self, start: _Start) -> Callable[[C, C], None]:
         """What is done after every move of a start in batches."""
 
-        def note(before: M, after: M) -> None:
+        def note(before: C, after: C) -> None:
             shown = after.active if isinstance(after, Predicted) else after
             problem, old, new = shown.problem, set(before.indices), set(after.indices)
             added, removed = _lifted(problem, new - old), _lifted(problem, old - new)
