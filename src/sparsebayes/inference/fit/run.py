@@ -258,7 +258,7 @@ class _Run:
             found = search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=self._noting(start), tell=tell)
             found = carried(found, data, tol)
         except _Stopped:
-            if start.model is not None:
+            if isinstance(start.model, GaussianModel):
                 self.best = replace(self.best, model=carried(start.model, data, tol)).exact(self.solver)
             raise
         if found.size:
