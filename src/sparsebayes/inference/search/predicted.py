@@ -1,9 +1,8 @@
 """A model whose gains are only predicted (Laplace's approximation), as the loop in batches knows it.
 
 Where rows saturate many functions promise what they do not keep, and each trial costs a mode.  So a batch that fails is
-sifted by trials, and what a model refused comes last in those that follow: without the first a fit of 250 digits, whose
-ten classes have functions of their own, takes 14.7 seconds of the processor instead of 6.5, and without the second 16
-instead of 8 before there was the first.
+sifted by trials, and what a model refused comes last in those that follow: without either, a fit of 250 digits whose ten
+classes have functions of their own takes about twice the processor time.
 """
 
 from __future__ import annotations
