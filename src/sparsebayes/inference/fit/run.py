@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.objective import Hyperpriors
 from sparsebayes.inference.search.climb import climb
+from sparsebayes.inference.search.predicted import Predicted
 from sparsebayes.inference.search.starts import (
     COARSE,
     FIRST_NOISE,
@@ -45,12 +46,18 @@ _STAGES = (0.07, 0.42, 0.54, 0.67, 0.89)
 # Functions up to which a search that has an objective of its own, and was begun from those that the evidence chooses,
 # begins from nothing as well.
 _FEW = 25
+# Where gains are only predicted, with what part of the best gain functions are added beside it, and up to which cosine
+# of their columns.
+_FAIR_PART, _ALIKE = 0.3, 0.3
 # Number of the start whose moves are on a part of the rows.
 _SAMPLE = -1
 # Share of the rows that functions may use up before a lower noise is looked at twice, and how much more of it than a
 # model that was looked at.
 _UNSUSPICIOUS = 0.1
 LITTLE_MORE = 1.25
+
+# A model that the loop in batches climbs with.
+C = TypeVar("C", GaussianModel, Predicted)
 
 
 @dataclass(frozen=True)
@@ -96,18 +103,21 @@ class _Start:
     number: int
     state: State
     n_iter: int = 0
-    model: GaussianModel | None = None
+    model: GaussianModel | Predicted | None = None
     members: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self.members = _lifted(self.state.active.problem, self.state.active.indices)
 
     def exact(self, solver: Solver) -> _Start:
-        """The start with its model as an exact active set."""
-        if self.model is None:
-            return self
-        state = solver.init(_exact_active(self.model), self.state.learn_noise, self.state.rng)
-        return _Start(self.number, state, self.n_iter)
+        """The start with its model as one for single moves."""
+        if self.model is not None:
+            old, self.model, model = self.state, None, self.model
+            refused = sorted(model.refused) if isinstance(model, Predicted) else []
+            self.state = solver.init(_for_single_moves(model), old.learn_noise, old.rng)
+            self.state.remember(old.remembered() | {"refused": refused})
+            self.members = _lifted(self.state.active.problem, self.state.active.indices)
+        return self
 
 
 class _Stopped(Exception):
@@ -248,7 +258,7 @@ class _Run:
             found = search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=self._noting(start), tell=tell)
             found = carried(found, data, tol)
         except _Stopped:
-            if start.model is not None:
+            if isinstance(start.model, GaussianModel):
                 self.best = replace(self.best, model=carried(start.model, data, tol)).exact(self.solver)
             raise
         if found.size:
@@ -292,28 +302,29 @@ class _Run:
         folds = self.settings.folds
         return folds is not None and folds.prefer(model.beta, best.beta, model.size)
 
-    def _noting(self, start: _Start) -> Callable[[GaussianModel, GaussianModel], None]:
+    def _noting(self, start: _Start) -> Callable[[C, C], None]:
         """What is done after every move of a start in batches."""
 
-        def note(before: GaussianModel, after: GaussianModel) -> None:
-            problem, old, new = after.problem, set(before.indices), set(after.indices)
+        def note(before: C, after: C) -> None:
+            shown = after.active if isinstance(after, Predicted) else after
+            problem, old, new = shown.problem, set(before.indices), set(after.indices)
             added, removed = _lifted(problem, new - old), _lifted(problem, old - new)
             record = Record(
                 start=start.number,
                 move="add" if added else "sweep",
                 function=added[0] if len(added) == 1 else -1,
-                n_moves=len(added) + len(removed) or after.size,
-                evidence=after.evidence(),
+                n_moves=len(added) + len(removed) or shown.size,
+                evidence=shown.evidence(),
                 objective=after.objective,
-                n_active=after.size,
-                noise_variance=1.0 / after.beta,
+                n_active=shown.size,
+                noise_variance=1.0 / shown.beta,
                 added=added,
                 removed=removed,
             )
+            start.model = after
             try:
-                self._note(start, record, lambda: after)
+                self._note(start, record, lambda: shown)
             except _Stopped:
-                start.model = after
                 self.best = (start if start.number == self.best.number else self.best).exact(self.solver)
                 raise
 
@@ -365,13 +376,13 @@ class _Run:
 
     def _make_moves(self, start: _Start) -> None:
         """Step until no move gains ``tol``, which is the stopping rule (T&F step 11)."""
-        state = start.state
         grow, rounds = self.settings.grow, self.solver.rounds
         while True:
             if self.stop():
                 raise _Stopped(Status.INTERRUPTED, start.number)
-            if self.solver.climbs(state.active):
+            if self.solver.climbs(start.state.active):
                 self._climb(start)
+            state = start.state
             info = self.solver.step(state, self.settings.tol)
             if info is None:
                 if self._widen(start):
@@ -388,13 +399,23 @@ class _Run:
             self._record(start, info)
 
     def _climb(self, start: _Start) -> None:
-        """Go on from an exact active set by the loop in batches, until no addition gains ``tol``."""
-        state, active = start.state, start.state.active
-        data, learn = Gram(active.problem), state.learn_noise
-        begun = GaussianModel.weighing(data, active.indices, active.alpha, active.beta, learn)
-        final = self._climbed(begun, start)
-        state.active = _exact_active(final)
-        state.evidence, start.members = state.active.evidence(), _lifted(active.problem, final.indices)
+        """Go on from a model for single moves by the loop in batches, until no addition gains ``tol``."""
+        active = start.state.active
+        if active.approximate:
+            start.model = climb(
+                Predicted(active, self.settings.tol),
+                self.settings.tol,
+                batch=self.solver.batch,
+                part=_FAIR_PART,
+                overlap=_ALIKE,
+                patience=np.inf,
+                accepted=self._noting(start),
+            )
+        else:
+            data, learn = Gram(active.problem), start.state.learn_noise
+            begun = GaussianModel.weighing(data, active.indices, active.alpha, active.beta, learn)
+            start.model = self._climbed(begun, start)
+        start.exact(self.solver)
 
     def _climbed(self, model: GaussianModel, start: _Start) -> GaussianModel:
         """Where no addition gains ``tol``: by inner products, then among functions that these cannot tell apart."""
@@ -409,16 +430,12 @@ class _Run:
     def _widen(self, start: _Start) -> bool:
         """Take more functions into the working set, where there is one and some outside it gain.
 
-        Where none does for the first time, and gains are only predicted, the search goes on with trials in earnest.
         With every function that comes the noise may collapse, and the search ends as soon as it is seen to.
         """
         state, doubts = start.state, self.settings.doubts
-        if state.widest:
-            return False
         wider_set = widened(state.active, self.settings.tol)
         if wider_set is None:
-            state.widest = state.active.approximate and state.active.problem.parent is not None
-            return state.widest
+            return False
         state.widen(wider_set)
         if state.learn_noise and doubts is not None and doubts(state.active):
             raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
@@ -458,8 +475,10 @@ class _Run:
             raise _Stopped(Status.MAX_ITER, record.start)
 
 
-def _exact_active(model: GaussianModel) -> ActiveSet:
-    """A model of the loop as an exact active set."""
+def _for_single_moves(model: GaussianModel | Predicted) -> Active:
+    """A model of the loop in the form in which single moves are made."""
+    if isinstance(model, Predicted):
+        return model.active
     return ActiveSet.from_model(model.problem, model.indices, model.alpha, model.beta)
 
 

@@ -74,6 +74,9 @@ def climb(
     tol: float,
     *,
     batch: int = BATCH,
+    part: float = _FAIR_PART,
+    overlap: float = _OVERLAP,
+    patience: float = _PATIENCE,
     limit: float = np.inf,
     most: float = np.inf,
     accepted: Callable[[M, M], None] | None = None,
@@ -90,6 +93,10 @@ def climb(
         What a move has to promise, in nats; half of it has to come.
     batch : int
         Functions that are added at once at most.
+    part, overlap : float
+        With what part of the best gain, and up to which overlap.
+    patience : float
+        Single functions that may be refused in a row.
     limit : float
         Size at which the climb ends; its last batch may pass it.
     most : float
@@ -100,10 +107,10 @@ def climb(
     accepted = accepted or (lambda before, after: None)
     refused: set[int] = set()
     width = batch
-    while len(model.indices) < min(limit, most) and len(refused) < _PATIENCE:
+    while len(model.indices) < min(limit, most) and len(refused) < patience:
         scores = model.scores()
         scores.gain[list(refused)] = 0.0
-        chosen = choose(model, scores, int(min(width, most - len(model.indices))), tol)
+        chosen = choose(model, scores, int(min(width, most - len(model.indices))), tol, part, overlap)
         if not len(chosen):
             final = model.settled(0.1 * tol)
             if final.objective <= model.objective + tol:
@@ -125,7 +132,7 @@ def climb(
     return model
 
 
-def choose(model: Model, scores: Scores, width: int, tol: float) -> Index:
+def choose(model: Model, scores: Scores, width: int, tol: float, part: float, overlap: float) -> Index:
     """The functions with the largest gains that hardly overlap, best first; none where none gains ``tol``."""
     order = np.argsort(-scores.gain, kind="stable")[: _POOL * width]
     best = float(scores.gain[order[0]]) if len(order) else 0.0
@@ -133,10 +140,10 @@ def choose(model: Model, scores: Scores, width: int, tol: float) -> Index:
         return order[:0]
     tied = order[scores.gain[order] >= best * (1.0 - _TIE)]
     order = np.concatenate([[np.min(tied)], order[order != np.min(tied)]])
-    pool = order[scores.gain[order] >= max(_FAIR_PART * best, 0.5 * tol)]
+    pool = order[scores.gain[order] >= max(part * best, 0.5 * tol)]
     if width == 1 or len(pool) == 1:
         return pool[:1]
-    return pool[pick_apart(model.overlaps(pool) < _OVERLAP, width)]
+    return pool[pick_apart(model.overlaps(pool) < overlap, width)]
 
 
 def pick_apart(apart: NDArray[np.bool_], limit: int) -> list[int]:

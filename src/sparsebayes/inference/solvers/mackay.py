@@ -231,7 +231,7 @@ class FixedPoint(Solver[SweepState]):
             state.active, state.evidence = ready, ready.evidence()
         if not self.hyperpriors.flat:
             return self._move(state, tol)
-        return Sequential().step(state, tol) or self._settle(state, tol)
+        return Sequential(batch=1).step(state, tol) or self._settle(state, tol)
 
     def _settle(self, state: SweepState, tol: float) -> Info | None:
         """The joint maximum that sweeps and moves have come near to, once: it depends on the data, not on the way.

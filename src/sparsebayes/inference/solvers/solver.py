@@ -80,8 +80,6 @@ class State:
         Randomness, where the solver uses any.
     refused : set of int
         Functions whose moves were tried on this model and did not raise the objective.
-    widest : bool
-        Whether no function outside the working set gains.
     """
 
     # Counters and marks that a search which goes on later must know.
@@ -92,7 +90,6 @@ class State:
     evidence: float
     rng: np.random.Generator
     refused: set[int] = field(default_factory=set)
-    widest: bool = False
 
     @property
     def objective(self) -> float:
@@ -196,7 +193,7 @@ class Solver(BaseEstimator, ABC, Generic[S]):
 
     @property
     def in_batches(self) -> bool:
-        """Whether a regression is begun by the loop in batches, from the places of an effort."""
+        """Whether the search begins with the loop in batches, of a regression from the places of an effort."""
         return False
 
     def climbs(self, active: Active) -> bool:
