@@ -64,8 +64,8 @@ def test_max_iter_warns(make, max_iter):
     X, Y = several(5, n=40)
     y = Y[:, 0] if make in (RVR, SparseBayesRegressor) else (Y[:, 0] > 0).astype(int)
     classes = {"evidence": "laplace"} if make in (RVC, SparseBayesClassifier) else {}
-    needed = make(solver=Sequential(batch=1), **classes).fit(X, y).n_iter_
-    if needed <= max_iter:
+    needed = make(**classes).fit(X, y).n_iter_
+    if needed < max_iter:
         pytest.skip(f"the fit takes {needed} moves")
     model = make(max_iter=max_iter, **classes)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
