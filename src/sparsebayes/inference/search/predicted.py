@@ -1,8 +1,8 @@
 """A model whose gains are only predicted (Laplace's approximation), as the loop in batches knows it.
 
 Where rows saturate many functions promise what they do not keep, and each trial costs a mode.  So a batch that fails is
-sifted by trials, and what a model refused comes last in those that follow: without either, a fit of 250 digits whose ten
-classes have functions of their own takes about twice the processor time.
+sifted by trials, and what a model refused comes last in those that follow.  Without either, a fit of 250 digits whose
+ten classes have functions of their own takes about twice the processor time.
 """
 
 from __future__ import annotations
