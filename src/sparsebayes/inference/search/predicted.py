@@ -59,11 +59,11 @@ class Predicted:
         return Scores(fresh if np.any(fresh > self.tol) else gain, found.best)
 
     def overlaps(self, functions: Index) -> Array:
-        """Cosines of the columns of functions of the same output."""
+        """Cosines of functions of the same output, in the curvature of the rows where all outputs are zero."""
         problem = self.active.problem
-        columns, outputs = problem.split(functions.tolist())
-        same = np.equal.outer(np.asarray(outputs), np.asarray(outputs))
-        return np.where(same, cosines(problem.design.among(columns)), 0.0)
+        _, outputs = problem.split(functions.tolist())
+        gram = problem.active(functions.tolist()).at(np.zeros(len(functions))).gram
+        return np.where(np.equal.outer(outputs, outputs), cosines(gram), 0.0)
 
     def joined(self, functions: Index, alpha: Array, tol: float) -> Predicted | None:
         """With these functions more, or with those that gain when each is tried alone; None where none does."""
