@@ -494,8 +494,8 @@ class Backfitting(Solver[BackfittingState]):
         curvature = two_classes(state.active.problem).weights * bound_curvature(xi)
         outputs = (branches.problem.target - branches.residual)[:, 0] / np.sqrt(curvature)
         spread = branches.squares(1.0 / (branches.sqnorms + psi * branches.alpha)) / curvature
-        state.xi = np.sqrt(outputs**2 + spread)
-        problem = bound_problem(state.active.problem, state.xi)
+        state.xi = followed = np.sqrt(outputs**2 + spread)
+        problem = bound_problem(state.active.problem, followed)
         state.branches = Branches(problem, branches.indices, branches.weights, branches.alpha)
 
     def _prune(self, state: BackfittingState) -> None:
