@@ -1,10 +1,12 @@
-"""The sequential algorithm of Tipping & Faul 2003, section 4.
+"""The sequential algorithm of Tipping & Faul 2003, section 4, one move at a time, and what follows where it ends.
 
-One move at a time: add a function, re-estimate its precision, or delete it, each with the exact change of the
-evidence known beforehand.  Beyond the paper, and safeguarded so that the objective never falls: once no addition or
-deletion pays, all precisions are re-estimated together (a *sweep*), and the noise, where it is learned, is moved to the
-maximum of its one-dimensional profile before convergence is declared.  Where gains are only predicted (Laplace), narrow
-misses are tried in earnest.  The loop in batches is in ``climb.py``, the starts are in ``starts.py``.
+By default a search is made by the same algorithm in batches (``search/climb.py``, from the starts of
+``search/starts.py``).  The moves here end it; they do all of the work with ``batch=1`` and other selections.
+
+Each adds a function, re-estimates its precision, or deletes it, with the exact change of the evidence known beforehand.
+Beyond the paper, and safeguarded so that the objective never falls: once no addition or deletion pays, all precisions
+are settled together, and the noise, where it is learned, is moved to the maximum of its one-dimensional profile before
+convergence is declared.  Where gains are only predicted (Laplace), narrow misses are tried in earnest.
 """
 
 from __future__ import annotations
