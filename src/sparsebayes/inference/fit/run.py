@@ -220,8 +220,8 @@ class _Run:
         """Climb from every place of the plan, and go on from the best.
 
         Starts are numbered in the order in which they are made; ``completed`` is the last of them, and ``leader`` the
-        last that gained so much that all kicks are tried again.  ``acquitted`` is the share of the rows that a model may
-        use up without being asked whether rows left out bear it out (``guard.py`` says why).
+        last that gained so much that all kicks are tried again.  ``acquitted`` is the share of the rows that a model
+        may use up without being asked whether rows left out bear it out (``guard.py`` says why).
         """
         state = self.best.state
         active, learn = state.active, state.learn_noise
