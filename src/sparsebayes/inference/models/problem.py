@@ -324,13 +324,14 @@ class GaussianProblem(PartOfProblem):
     def _different(self) -> int:
         """Number of rows that differ from each other; those with any weight, where there is too much to compare."""
         there = self.weights > 0.0
+        design = self.design if self.stand_in is None else self.stand_in  # copies are copies in either
         count = int(np.sum(there))
-        if len(np.unique(self.targets[there], axis=0)) == count or self.design.shape[0] * self.n_functions > _ENTRIES:
+        if len(np.unique(self.targets[there], axis=0)) == count or design.shape[0] * self.n_functions > _ENTRIES:
             return count  # rows with different targets are different
         # Rows that differ anywhere have different sums of their entries by almost any factors.
         root = np.sqrt(np.where(self.sqnorms > 0.0, self.sqnorms, np.inf))
         factors = np.random.default_rng(0).standard_normal(self.n_functions) / root
-        sums = self.design.matvec(factors, np.arange(self.n_functions))[there]
+        sums = design.matvec(factors, np.arange(self.n_functions))[there]
         told_by = np.column_stack([self.targets[there], sums])
         largest = np.max(np.abs(told_by), axis=0, initial=0.0)
         told_by /= np.where(largest > 0.0, largest, 1.0)
