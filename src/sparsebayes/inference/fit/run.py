@@ -1,4 +1,4 @@
-"""The only outer loop: starts, stopping, callbacks, history, status and certificate."""
+"""One fit from its first start to its certificate: starts, stopping, callbacks, history and status."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class _Start:
         self.members = _lifted(self.state.active.problem, self.state.active.indices)
 
     def exact(self, solver: Solver) -> _Start:
-        """The start with its model as one for single moves."""
+        """This start, its state made of the model of the loop where there is one, so that single moves can go on."""
         if self.model is not None:
             old, self.model, model = self.state, None, self.model
             refused = sorted(model.refused) if isinstance(model, Predicted) else []
@@ -172,7 +172,7 @@ class _Run:
         return Result(state.active, status, certificate, self.history, self.best.n_iter, effects=effects)
 
     def _begin(self, problem: Problem, rng: np.random.Generator) -> Status:
-        """The first start, from nothing or from where an earlier search was; whether there is anything to do."""
+        """The first start, from nothing or from where an earlier search was; CONSTANT where there is nothing to do."""
         warm, fixed, keeper = self.settings.warm, self.settings.noise_variance, self.settings.keeper
         if self.solver.working_sets and not self.settings.whole and warm is None:
             tell = self._telling("a pass over all rows", *_STAGES[:2])

@@ -169,7 +169,8 @@ class Products:
     gram, projection : ndarray of shape (a, a), (a, T)
         Of functions of unit norm.
     suffice : bool
-        Whether posteriors are made from them, and refused where rounding would decide.
+        Whether posteriors are made from these products, and refused where rounding would decide; if not, they are made
+        from the functions themselves, which takes longer.
     """
 
     data: Gram
@@ -601,7 +602,7 @@ class GaussianModel:
         return GaussianModel(self._without_idle(here), self.learn_noise)
 
     def _fixed_point(self, here: Posterior, stays: NDArray[np.bool_], step: float) -> Posterior | None:
-        """One sweep over the precisions of those that stay, and the noise (T&F step 9, report eqs 12-13)."""
+        """One sweep over the precisions of those that stay, and the noise (T&F step 9; Tipping 2001, PHJ eqs 12-13)."""
         data, well = self.data, np.maximum(here.well_determined, 1e-12)
         wanted = well / np.maximum(sumsq(here.mean) / data.n_targets, np.finfo(float).tiny)
         low, high = self._range()
@@ -681,7 +682,7 @@ class GaussianModel:
 
     @cached_property
     def _outside(self) -> tuple[Array, Array]:
-        """S and Q of all functions (T&F eqs 24-25)."""
+        """S and Q of all functions (T&F eqs 24-25), which of those outside the model are s and q."""
         beta, explained = self.beta, self.posterior.explained
         s = beta - beta**2 * np.einsum("am,am->m", explained, explained)
         # G_{a·}ᵀμ with μ = Σβb and both factors of Σ

@@ -15,11 +15,13 @@ from sparsebayes.inference.models.evidence import Array, Statistics
 class Active(ABC):
     r"""The functions in the model and their posterior: exact (``ActiveSet``) or by Laplace (``LaplaceActive``).
 
-    A model never changes, but gives rise to others; a move that would not raise the objective gives rise to none.
+    ``BoundActive`` is one by a bound on the evidence, and ``dual.py`` has forms for models of very many functions.  A
+    model never changes, but gives rise to others; where gains are only predicted, a move that would not raise the
+    objective gives rise to none.
 
     Attributes
     ----------
-    problem : Problem or LaplaceProblem
+    problem : GaussianProblem or LaplaceProblem
         The problem that is solved.
     indices : list of int
         Functions in the model.

@@ -224,7 +224,7 @@ class GaussianProblem(PartOfProblem):
 
     @cached_property
     def eligible(self) -> NDArray[np.bool_]:
-        """Functions that may enter: not zero, and not a copy of an earlier one."""
+        """Candidates that are not zero on all rows; who makes the problem leaves copies of functions out of these."""
         return self.candidates & (self.sqnorms > 0.0)
 
     @cached_property
@@ -360,7 +360,7 @@ class GaussianProblem(PartOfProblem):
         return variant
 
     def held(self) -> GaussianProblem:
-        """The same problem with its functions in memory, where they would be evaluated at every pass."""
+        """The same problem with its functions in memory, if they would otherwise be evaluated anew at every pass."""
         if self.stand_in is None or self.design is self.stand_in or isinstance(self.stand_in, Native):
             return self
         return self._variant(design=DenseDesign(self.design.columns(slice(None))))
@@ -380,7 +380,7 @@ class GaussianProblem(PartOfProblem):
         return np.concatenate([products for products, _, _ in found])
 
     def reduced(self, tell: Callable[[float], None], *, noise_given: bool) -> GaussianProblem | None:
-        """What to search in where that is known without any scores; None where it is not.
+        """What to search in instead, where that is known before any function is scored; None where it is not.
 
         A compression is exact enough for a noise that is learned through it, not for any that is given.  ``tell`` is
         called on the way through all rows, with the share of them that is done.

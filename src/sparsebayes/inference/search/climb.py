@@ -50,7 +50,7 @@ class Model(Protocol):
         ...
 
     def scores(self) -> Scores:
-        """Of all functions of the dictionary (T&F eqs 18-25)."""
+        """What adding each function of the dictionary would gain; those in the model gain zero (T&F eqs 18-25)."""
         ...
 
     def overlaps(self, functions: Index) -> Array:
@@ -100,7 +100,7 @@ def climb(
     limit : float
         Size at which the climb ends; its last batch may pass it.
     most : float
-        Functions that the model may hold at most.
+        Size at which the climb ends, and which no batch passes.
     accepted : callable, optional
         Called with the model before and after every move.
     """

@@ -5,8 +5,8 @@ explain the rest away as noise.  So the loop is climbed from several places, eac
 
 * ``Schedule``: the paper's; from nothing, with the noise learned from the first functions on (T&F section 4);
 * ``Held``: from nothing with the noise *held* at a low level, where many functions enter; released at the end, when
-  all of them have had their say and most leave again.  Kicks do the same from a better place, so that these are made
-  only where one start has to do, or where every place is wanted;
+  all of them have had their say and most leave again.  Kicks do the same from a better place: a default search makes
+  kicks instead, a fast one makes this start and no other, a thorough one makes both;
 * ``Full``: from the whole dictionary, where that is small, brought down by the fixed point of Tipping 2001, which
   commits to nothing early;
 * ``Kick``: from the best model so far with the noise held several times lower, then released.  Functions that single
@@ -85,7 +85,8 @@ class Policy(ABC):
     Attributes
     ----------
     chooses : bool
-        Whether the model that it begins with was chosen on the way, and is a move of its own.
+        Whether the model that it begins with has functions that no other start has found: these then have a record of
+        their own in the history.
     """
 
     chooses: ClassVar[bool] = False
@@ -178,7 +179,7 @@ class Plan:
         return cls((Schedule(), *levels, *full), kicks)
 
     def policy(self, number: int, leader: int) -> Policy | None:
-        """The policy of this number, given the number of the start that leads; None where it is enough.
+        """The policy of this number, given the last start that gained enough for all kicks; None where that was all.
 
         Kicks go round by turns until each of them has failed since the last that gained.
         """

@@ -70,8 +70,9 @@ class Sequential(Solver[SequentialState]):
     initialisation : {"projection", "bias"}
         First function: that with the largest normalised projection of the targets, or the constant one.
     effort : {"fast", "default", "thorough"}
-        How many places a regression is searched from: one, with the noise held low and then released; the paper's
-        schedule, all functions where they are few, and kicks of the best model; or more noise levels and kicks.
+        How many places a regression is searched from.  "fast": one, with the noise held low and then released;
+        "default": the paper's schedule, all functions where they are few, and kicks of the best model; "thorough":
+        these with more kicks, and starts with the noise held at several levels.
     batch : int
         Functions that are added at once at most, where moves are greedy; 1 makes the papers' single moves, of a
         regression from one place.
@@ -152,9 +153,10 @@ class Sequential(Solver[SequentialState]):
         return self.batch > 1 and self.selection == "greedy" and self.initialisation == "projection" and self.sweeps
 
     def climbs(self, active: Active) -> bool:
-        """Where gains are only predicted, and in a working set, whose functions are many and alike.
+        """Whether the loop in batches goes on from this model, and single steps only where it ends.
 
-        Single re-estimations would be most of the moves there.
+        It does where gains are only predicted, and in a working set, whose functions are many and alike: there most
+        single moves would be re-estimations.
         """
         many = active.problem.parent is not None and self.selection == "greedy" and self.sweeps
         return many or (active.approximate and self.in_batches)
