@@ -22,7 +22,7 @@ test: $(VENV)/.installed-torch
 test-quick: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n 2 $(QUICK)
 
-# Hours without further arguments: make mutation ARGS="--sample 20 --only certificate"
+# Hours without further arguments: make mutation ARGS="--sample 20 --only inference/status"
 mutation: $(VENV)/.installed-test
 	$(BIN)/python tests/mutation $(ARGS)
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is install
 
 
 def _sinc():
-    X, y = make_sinc(60, noise=0.1, random_state=0)
+    X, y = make_sinc(100, noise=0.1, random_state=0)
     return RVR(gamma=1 / 16).fit(X, y), X, y
 
 

@@ -221,6 +221,8 @@ def main() -> int:
     settings = asked.parse_args()
     check_targets()
     mutants = chosen(settings.only, settings.sample, settings.seed)
+    if not mutants:
+        raise SystemExit(f"--only {settings.only!r} is in the name of no module: {', '.join(TARGETS)}")
     if settings.list:
         print("\n".join(mutant.name for mutant in mutants))
         return 0

@@ -131,7 +131,7 @@ class TestFitAndPredict:
         assert answer["rows"] == 40
         again = json.loads(succeed("report", "data.model", "data.csv", "--json"))
         assert again["test_rows"] == content["test_rows"]
-        assert again["seconds"] is None
+        assert (again["reason"], again["seconds"]) == ("as in the fit", None)
 
     def test_options_reach_the_estimator(self, data):
         succeed("fit", "data.csv", "-t", "y", "--gamma", "0.25", "--noise-variance", "0.04", "--no-report")

@@ -83,6 +83,7 @@ class TestPage:
         page = page_of(tmp_path, RVC(gamma=4.0), X, y)
         check(page)
         assert 'class="cell one"' in page
+        assert "above it happens more often, below it less often than stated" in page
 
     def test_an_empty_model(self, tmp_path):
         rng = np.random.default_rng(0)

@@ -1,12 +1,14 @@
 """The noise models of the robust likelihoods: their bounds against the evidence by brute force, and their updates."""
 
+import os
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import betaln, digamma
 from scipy.stats import beta, gamma, norm, t
 
-from sparsebayes import SparseBayesRegressor
+from sparsebayes import SparseBayesRegressor, datasets
 from sparsebayes.inference.fit.robust import near_trimmed_fit
 from sparsebayes.likelihood import OutlierMixture, StudentT
 from sparsebayes.likelihood.robust import DataShare
@@ -245,6 +247,29 @@ def test_neither_all_rows_nor_the_better_half_decide_alone(seed):
     X, y, _, plane = spoilt_plane(seed, 60, 0.25)
     model = SparseBayesRegressor(likelihood="outliers").fit(X, y)
     assert np.linalg.norm(model.coef_ - plane) < 0.15
+
+
+@pytest.mark.parametrize(("n", "d", "seed"), [(16, 2, 20), (16, 2, 38), (16, 3, 38), (24, 4, 8)])
+def test_outliers_that_hide_one_another_are_found(n, d, seed):
+    """From all rows the bound is higher by a fraction of a nat to two, without a single outlier among the quarter."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = X.sum(axis=1) + 0.3 * rng.normal(size=n)
+    y[: n // 4] += rng.choice([-1, 1], n // 4) * rng.uniform(2, 6, n // 4)
+    model = SparseBayesRegressor(likelihood="outliers").fit(X, y)
+    np.testing.assert_array_equal(model.outlier_probability_[: n // 4] > 0.5, True)
+
+
+@pytest.mark.skipif("SPARSEBAYES_DATA" not in os.environ, reason="SPARSEBAYES_DATA is not set")
+@pytest.mark.parametrize(
+    ("name", "outliers", "doubtful"),
+    [("starsCYG", {11, 20, 30, 34}, {7, 9, 14}), ("stackloss", {1, 3, 4, 21}, {2})],
+)
+def test_the_classics(name, outliers, doubtful):
+    data = datasets.load(name)
+    model = SparseBayesRegressor(likelihood="outliers").fit(data.data, data.target)
+    found = set((1 + np.flatnonzero(model.outlier_probability_ > 0.5)).tolist())
+    assert outliers <= found <= outliers | doubtful
 
 
 @pytest.mark.parametrize(("data", "outliers"), [(0.0, 1e6), (0.0, 1e15), (1e3, 1e9), (0.0, 1e20)])

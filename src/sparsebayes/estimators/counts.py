@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from sparsebayes.callers import stack_level
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.learning import solve_laplace
 from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets
@@ -64,7 +65,7 @@ def _posterior(active: Active, likelihood: Poisson) -> tuple[Array, Array]:
             "likelihood='poisson': the Gaussian nearest to the posterior was not reached to the last digits, since the "
             "functions are nearly dependent; use fewer or narrower functions",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=stack_level(),
         )
     return found.mean, found.covariance
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from sparsebayes.basis import Basis, Functions
 from sparsebayes.basis.kernels import Kernel
+from sparsebayes.callers import stack_level
 from sparsebayes.chunks import Chunk, as_chunks, sample_rows
 from sparsebayes.design import Reduction
 from sparsebayes.estimators.checks import (
@@ -168,7 +169,7 @@ class ChunkedRegression(DictionaryInputs):
                     "products were kept, so that they do not count from here on; for rows that are to count, begin "
                     "with partial_fit(X, y) or fit([(X, y)])",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=stack_level(),
                 )
             return
         # Files that were written before it was kept do not say which basis it was.

@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes.basis.base import is_elsewhere
+from sparsebayes.callers import stack_level
 from sparsebayes.estimators.checkpoint import CheckpointFile
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.inference import Result, Settings, Solver, Status
@@ -134,4 +135,5 @@ def warn_unconverged(statuses: list[Status], *, noise: bool = True) -> None:
     """Tell the user of every search that ended early, with the remedy; ``noise`` where the model has any."""
     for status in statuses:
         if not status.converged:
-            warnings.warn(status.value + (status.noise_remedy if noise else ""), ConvergenceWarning, stacklevel=4)
+            text = status.value + (status.noise_remedy if noise else "")
+            warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())

@@ -28,6 +28,7 @@ from sklearn.pipeline import Pipeline
 from sparsebayes import inference
 from sparsebayes.basis import Basis, Callable, Functions, Sum, from_specifications
 from sparsebayes.basis.base import _KINDS, Joined
+from sparsebayes.callers import stack_level
 from sparsebayes.design import Reduction
 from sparsebayes.estimators import EXPORTED
 from sparsebayes.estimators.portable import Portable
@@ -421,7 +422,7 @@ def _decode_transformer(node: Any) -> Any:
             f"the model's {body['class']} was fitted with scikit-learn {written[:20]}, and this is "
             f"{sklearn.__version__}: compare a few predictions before you rely on it",
             UserWarning,
-            stacklevel=2,
+            stacklevel=stack_level(),
         )
     return _decode_state(_registered(TRANSFORMERS, body["class"], "step"), body["state"])
 

@@ -152,8 +152,10 @@ def calibration_chart(case: Case) -> tuple[str, str]:
     chart = Chart([0.0, 1.0], [0.0, 1.0], (shown.what, "how often it came true"), "calibration")
     chart.line([0, 1], [0, 1], "ideal").bars(shown.stated, shown.low, shown.high)
     chart.line(shown.stated, shown.observed, "fit thin").dots(shown.stated, shown.observed, "data strong", radius=3)
+    two = case.classifies and len(case.est.classes_) == 2  # the probability of one class may be too low or too high
+    apart = "it happens more often, below it less often than stated" if two else "it too modest, below it too sure"
     return (
-        "Stated against observed: on the line the model is honest, above it too modest, below it too sure. Bars: what "
+        f"Stated against observed: on the line the model is honest, above {apart}. Bars: what "
         f"{case.result.n} {case.rows_name} can tell (95 %).",
         chart.render(),
     )
@@ -172,7 +174,7 @@ def width_charts(case: Case) -> list[tuple[str, str]]:
     chart = Chart(
         [0.5, _TENTHS + 0.5],
         [0.0, 1.0],
-        ("tenth of the rows, from the shortest error bars to the longest", "share inside"),
+        ("tenth of the rows, shortest error bars first", "share inside"),
         "error bars by their length",
         height=220,
     )

@@ -67,7 +67,7 @@ class EvidenceDisplay(Display):
             top, typical = float(self.objective.max()), float(np.percentile(self.objective, 10))
             ax.set_ylim(typical - 0.1 * (top - typical or 1.0), top + 0.1 * (top - typical or 1.0))
             ax.legend(frameon=False, fontsize="small", loc="lower right")
-        ax.set_xlabel("move")
+        ax.set_xlabel("record of the search")
         ax.set_ylabel("objective (nats)")
 
 

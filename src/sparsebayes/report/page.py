@@ -362,7 +362,7 @@ def _search(case: Case) -> str:
     intro = (
         "<p>The search adds a function, deletes one, or re-estimates how strongly one is held back, and each move "
         "raises the objective. Drag the slider, or use the arrow keys, to play it again. A line that begins anew is a "
-        "new start; the best one is kept.</p>"
+        "new start; the best one is kept. The intercept counts as a function here.</p>"
     )
     return _section(
         "search",

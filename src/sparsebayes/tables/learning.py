@@ -252,7 +252,7 @@ def reopen(model: TableModel, data: Any) -> Study:
             f"the target {model.target!r} is not a column of {table.path}, whose columns are {list_names(table.names)}"
             f"{did_you_mean([model.target], table.names)}"
         )
-    target = read_target(table, model.target, task)
+    target = replace(read_target(table, model.target, task), reason="as in the fit")
     rows = table.take(target.rows)
     X = model.encoder.encode(rows).X
     same = table.fingerprint == model.split.fingerprint

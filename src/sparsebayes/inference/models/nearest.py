@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes.basis.arrays import Place
+from sparsebayes.callers import stack_level
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.likelihood import expected_slope, softmax
 
@@ -95,7 +96,7 @@ def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: A
             f"{closest:.2g} only, and probabilities are moderated by them; the classes are separable beyond rounding, "
             "or functions are nearly dependent: use fewer or narrower functions.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=stack_level(),
         )
     return best @ best.T
 
