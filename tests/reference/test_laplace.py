@@ -7,6 +7,7 @@ from scipy.special import expit
 
 from sparsebayes import RVC, SparseBayesClassifier
 from sparsebayes.design import DenseDesign
+from sparsebayes.inference import Status
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.models.newton import find_mode
@@ -142,6 +143,22 @@ def test_support_is_a_local_optimum_under_single_moves():
                 trial = alpha.copy()
                 trial[j] = value
                 assert evidence(trial) <= here + 2 * model.tol, (seed, j, value)
+
+
+def test_a_slope_that_no_step_follows_is_no_failure():
+    """Classes that two lines separate: along one log precision the evidence falls on both sides of a ridge."""
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    t = ((X[:, 0] <= 0.5) & (X[:, 1] > 0.0)).astype(float)
+    model = RVC(gamma=1.0, evidence="laplace", fit_intercept=False).fit(X, t)
+    assert model.status_ is Status.CONVERGED
+    alpha, Phi = model.alpha_[0], np.exp(-np.sum((X[:, None] - X[model.relevance_]) ** 2, axis=2))
+    here = brute_force(Phi, t, alpha)
+    assert here == pytest.approx(model.log_marginal_likelihood_, abs=1e-6)
+    for j in range(len(alpha)):
+        for change in (1e-4, 0.3, 2.0):
+            for sign in (-1.0, 1.0):
+                moved = np.where(np.arange(len(alpha)) == j, alpha * np.exp(sign * change), alpha)
+                assert brute_force(Phi, t, moved) <= here + 2 * model.tol
 
 
 def test_sample_weight_is_repetition():
