@@ -11,7 +11,7 @@ from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import Hyperpriors, NoiseProfile
 from sparsebayes.inference.status import Status, certify
 
-TOL = 1e-3
+TOL, COST = 1e-3, 12.0
 
 
 def evidence(Phi, t, kept, alpha, beta):
@@ -95,6 +95,22 @@ def test_a_function_that_should_go_is_seen():
     assert found.kept_function == 1
     assert found.kept_log_alpha == np.inf
     assert not found.converged
+
+
+def test_a_function_that_costs_more_than_it_brings_is_seen():
+    rng = np.random.default_rng(3)
+    Phi = rng.standard_normal((60, 3))
+    t = 2.0 * Phi[:, 0] + 0.12 * Phi[:, 1] + 0.3 * rng.standard_normal(60)
+    problem = GaussianProblem(DenseDesign(Phi), t[:, None], np.ones(60), np.ones(3, dtype=bool), inclusion_cost=COST)
+    active = ActiveSet.from_model(problem, [0, 1], np.array([0.25, 50.0]), 1.0 / 0.09)
+    found = certify(active, learn_noise=False, tol=TOL, start=0)
+    whole, without = (evidence(Phi, t, kept, active.alpha[kept], 1.0 / 0.09) for kept in ([0, 1], [0]))
+    assert 0.5 < whole - without < COST - 0.5
+    assert found.kept_gain == pytest.approx(COST - (whole - without), rel=1e-8)
+    assert found.objective == pytest.approx(whole - 2.0 * COST, rel=1e-10)
+    # Nor is one missing that brings something, but less than it costs.
+    alone = ActiveSet.from_model(problem, [0], np.array([0.25]), 1.0 / 0.09)
+    assert certify(alone, learn_noise=False, tol=TOL, start=0).excluded_gain == 0.0
 
 
 def test_a_function_that_is_missing_is_seen():

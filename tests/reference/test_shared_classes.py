@@ -190,6 +190,8 @@ def test_a_certificate_sees_a_function_that_is_missing_and_what_functions_cost()
     assert max(really) > 3.0  # else nothing would be seen here
     assert not certificate.converged
     assert certificate.excluded_gain > 0.5 * max(really)  # of the problem that is Gaussian at the mode: often more
+    free = certify_classes(model_of(replace(problem, inclusion_cost=0.0), (3, 11), (1.0, 1.0)), 0.1)
+    assert certificate.excluded_gain == pytest.approx(free.excluded_gain - 1.5, rel=1e-6)
 
 
 def test_a_certificate_sees_a_function_that_costs_more_than_it_brings():

@@ -16,7 +16,7 @@ from sparsebayes.design import as_design
 from sparsebayes.explain import inclusion, modes, single_effects
 from sparsebayes.explain.enumeration import enumerate_supports
 from sparsebayes.explain.modes import Logistic
-from sparsebayes.explain.problems import relative_precision
+from sparsebayes.explain.problems import candidates_of, problems_of, relative_precision
 from sparsebayes.inference.solvers.single_effects import Correlations, Effects, Hyperparameters, Search
 
 
@@ -522,6 +522,19 @@ def test_dictionaries(model):
     assert found.inclusion.shape == (len(found.names),)
     assert found.n_effects[0] > 0.9
     assert np.all((found.inclusion >= 0.0) & (found.inclusion <= 1.0))
+
+
+def test_counts_are_posed_with_the_slope_and_the_curvature_of_their_likelihood():
+    X, signal, rng = causes(n=80)
+    y, weights = rng.poisson(np.exp(0.5 * signal)), rng.integers(1, 4, 80).astype(float)
+    model = SparseBayesRegressor(likelihood="poisson").fit(X, y, weights)
+    (posed,) = problems_of(model, candidates_of(model, X, weights), y)
+    posterior = model._posteriors[0]
+    outputs = model._values(X)[:, posterior.functions] @ posterior.mean + posterior.offset
+    np.testing.assert_allclose(posed.weights, weights * np.exp(outputs), rtol=1e-9)
+    slope = weights * (y - np.exp(outputs))
+    np.testing.assert_allclose(posed.weights * (posed.target - outputs), slope, rtol=1e-7, atol=1e-9)
+    assert (posed.noise, posed.size) == (1.0, weights.sum())
 
 
 @pytest.mark.parametrize("likelihood", ["outliers", "student-t"])
