@@ -9,7 +9,7 @@ from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, d
 from sparsebayes.basis import RBF, Bias, Heaviside, Linear, Polynomial
 from sparsebayes.chunks import ArrayChunks, Chunk, IterableChunks, ParquetChunks, sample_rows
 from sparsebayes.design import MappedDesign, Reduction
-from sparsebayes.inference import Sequential
+from sparsebayes.inference import Sequential, Status
 from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.testing.design import DesignConformance
 
@@ -193,6 +193,14 @@ def test_memory_mapped_rows(tmp_path, dtype):
 def test_memory_mapped_columns_that_outnumber_the_rows(tmp_path):
     X, y, _ = datasets.make_spikes(60, 150, 4, noise=0.01, random_state=0)
     same(SparseBayesRegressor().fit(mapped(tmp_path / "X", X), y), SparseBayesRegressor().fit(X, y))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_noise_that_would_collapse_is_held_where_no_row_can_be_left_out(seed):
+    X, y, _ = datasets.make_spikes(60, 150, 4, noise=0.01, random_state=seed)
+    model = SparseBayesRegressor().partial_fit(X[:25], y[:25]).partial_fit(X[25:], y[25:])
+    assert model.status_ is Status.NOISE_HELD
+    assert 0.5 <= model.noise_variance_ / 0.01**2 <= 2.0
 
 
 def test_bad_memory_mapped_rows_are_refused(tmp_path):

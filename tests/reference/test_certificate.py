@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from sparsebayes import RVR, datasets
+from sparsebayes import RVR, SparseBayesRegressor, datasets
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import Hyperpriors, NoiseProfile
-from sparsebayes.inference.status import certify
+from sparsebayes.inference.status import Status, certify
 
-TOL = 1e-3
+TOL, COST = 1e-3, 12.0
 
 
 def evidence(Phi, t, kept, alpha, beta):
@@ -97,6 +97,22 @@ def test_a_function_that_should_go_is_seen():
     assert not found.converged
 
 
+def test_a_function_that_costs_more_than_it_brings_is_seen():
+    rng = np.random.default_rng(3)
+    Phi = rng.standard_normal((60, 3))
+    t = 2.0 * Phi[:, 0] + 0.12 * Phi[:, 1] + 0.3 * rng.standard_normal(60)
+    problem = GaussianProblem(DenseDesign(Phi), t[:, None], np.ones(60), np.ones(3, dtype=bool), inclusion_cost=COST)
+    active = ActiveSet.from_model(problem, [0, 1], np.array([0.25, 50.0]), 1.0 / 0.09)
+    found = certify(active, learn_noise=False, tol=TOL, start=0)
+    whole, without = (evidence(Phi, t, kept, active.alpha[kept], 1.0 / 0.09) for kept in ([0, 1], [0]))
+    assert 0.5 < whole - without < COST - 0.5
+    assert found.kept_gain == pytest.approx(COST - (whole - without), rel=1e-8)
+    assert found.objective == pytest.approx(whole - 2.0 * COST, rel=1e-10)
+    # Nor is one missing that brings something, but less than it costs.
+    alone = ActiveSet.from_model(problem, [0], np.array([0.25]), 1.0 / 0.09)
+    assert certify(alone, learn_noise=False, tol=TOL, start=0).excluded_gain == 0.0
+
+
 def test_a_function_that_is_missing_is_seen():
     rng = np.random.default_rng(5)
     Phi = rng.standard_normal((60, 2))
@@ -120,6 +136,38 @@ def test_a_noise_that_is_wrong_is_seen():
         found = certify(active, learn_noise=True, tol=1.0, start=0)
         assert found.kept_gain < 1.0
         assert found.converged == well
+
+
+@pytest.mark.parametrize("copies", [1.0, 3.0])
+def test_a_noise_is_degenerate_at_its_floor_and_where_hardly_a_row_is_left_to_learn_it_from(copies):
+    """Of 40 rows 39 functions leave one, however often each row counts."""
+    rng = np.random.default_rng(6)
+    Phi, t = rng.standard_normal((40, 39)), rng.standard_normal((40, 1))
+    problem = GaussianProblem(DenseDesign(Phi), t, np.full(40, copies), np.ones(39, dtype=bool))
+    for size, beta, degenerate in ((39, 1.0, True), (30, 1.0, False), (3, 1.0 / problem.noise_floor, True)):
+        active = ActiveSet.from_model(problem, list(range(size)), np.full(size, 1e-6), beta)
+        assert certify(active, learn_noise=True, tol=TOL, start=0).noise_degenerate == degenerate
+        assert not certify(active, learn_noise=False, tol=TOL, start=0).noise_degenerate
+
+
+def test_targets_that_are_met_exactly_end_at_the_floor_of_the_noise():
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    model = SparseBayesRegressor().fit(X, X @ [1.0, -2.0, 0.0, 0.0, 3.0])
+    assert model.status_ is Status.NOISE_FLOOR
+    assert model.certificate_.noise_degenerate
+
+
+def test_the_condition_number_is_that_of_the_precision_at_unit_diagonal():
+    Phi, _, kept, alpha, beta, active = unsettled(0)
+    Phi[:, 4] += 30.0 * Phi[:, 0]
+    problem = GaussianProblem(DenseDesign(Phi), active.problem.targets, np.ones(40), np.ones(6, dtype=bool))
+    precision = beta * Phi[:, kept].T @ Phi[:, kept] + np.diag(alpha)
+    scale = np.sqrt(np.diag(precision))
+    expected = np.linalg.cond(precision / np.outer(scale, scale))
+    assert expected > 50.0
+    active = ActiveSet.from_model(problem, kept, alpha, beta)
+    found = certify(active, learn_noise=True, tol=TOL, start=0).condition_number
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))

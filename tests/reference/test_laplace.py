@@ -7,9 +7,11 @@ from scipy.special import expit
 
 from sparsebayes import RVC, SparseBayesClassifier
 from sparsebayes.design import DenseDesign
+from sparsebayes.inference import Status
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
 from sparsebayes.inference.models.newton import find_mode
+from sparsebayes.inference.objective import SupportRule
 from sparsebayes.likelihood import Bernoulli, Categorical
 
 
@@ -142,6 +144,65 @@ def test_support_is_a_local_optimum_under_single_moves():
                 trial = alpha.copy()
                 trial[j] = value
                 assert evidence(trial) <= here + 2 * model.tol, (seed, j, value)
+
+
+def test_a_conservative_support_is_a_local_optimum_with_what_functions_cost():
+    """No change of one precision, and no function more or less, raises the evidence less what the functions cost."""
+    kept = 0
+    for seed in range(22):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((60, 4)) @ rng.standard_normal((4, 12)) + 0.7 * rng.standard_normal((60, 12))
+        X /= X.std(axis=0)
+        w = 2.0 * rng.standard_normal(12) * (rng.random(12) < 0.5)
+        t = (rng.random(60) < expit(X @ w)).astype(float)
+        model = SparseBayesClassifier(fit_intercept=False, evidence="laplace", support="conservative").fit(X, t)
+        alpha = np.full(12, np.inf)
+        alpha[model.relevance_] = model.alpha_[0]
+
+        def worth(a, X=X, t=t):
+            inside = np.isfinite(a)
+            return brute_force(X[:, inside], t, a[inside]) - SupportRule.named("conservative", 12).cost * inside.sum()
+
+        here = worth(alpha)
+        kept += len(model.relevance_)
+        assert here == pytest.approx(model.certificate_.objective, abs=1e-6)
+        for j in range(12):
+            for value in (np.inf, *np.exp(np.linspace(-4, 4, 5))):
+                assert worth(np.where(np.arange(12) == j, value, alpha)) <= here + 2 * model.tol, (seed, j, value)
+    assert kept > 22
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_condition_number_is_that_of_the_precision_at_unit_diagonal(classes):
+    rng = np.random.default_rng(8)
+    Phi = rng.standard_normal((40, 4))
+    Phi[:, 3] += 10.0 * Phi[:, 0]
+    t = rng.integers(0, classes, 40)
+    likelihood = (
+        Bernoulli(t.astype(float), np.ones(40)) if classes == 2 else Categorical(np.eye(classes)[t], np.ones(40))
+    )
+    active = LaplaceActive.from_model(laplace_problem(Phi, likelihood), [0, 2, 3], np.full(3, 0.1))
+    precision = np.linalg.inv(active.covariance)
+    scale = np.sqrt(np.diag(precision))
+    expected = np.linalg.cond(precision / np.outer(scale, scale))
+    assert expected > 10.0
+    assert active.condition_number() == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_slope_that_no_step_follows_is_no_failure():
+    """Classes that two lines separate: along one log precision the evidence falls on both sides of a ridge."""
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    t = ((X[:, 0] <= 0.5) & (X[:, 1] > 0.0)).astype(float)
+    model = RVC(gamma=1.0, evidence="laplace", fit_intercept=False).fit(X, t)
+    assert model.status_ is Status.CONVERGED
+    alpha, Phi = model.alpha_[0], np.exp(-np.sum((X[:, None] - X[model.relevance_]) ** 2, axis=2))
+    here = brute_force(Phi, t, alpha)
+    assert here == pytest.approx(model.log_marginal_likelihood_, abs=1e-6)
+    for j in range(len(alpha)):
+        for change in (1e-4, 0.3, 2.0):
+            for sign in (-1.0, 1.0):
+                moved = np.where(np.arange(len(alpha)) == j, alpha * np.exp(sign * change), alpha)
+                assert brute_force(Phi, t, moved) <= here + 2 * model.tol
 
 
 def test_sample_weight_is_repetition():

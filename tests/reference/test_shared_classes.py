@@ -190,6 +190,32 @@ def test_a_certificate_sees_a_function_that_is_missing_and_what_functions_cost()
     assert max(really) > 3.0  # else nothing would be seen here
     assert not certificate.converged
     assert certificate.excluded_gain > 0.5 * max(really)  # of the problem that is Gaussian at the mode: often more
+    free = certify_classes(model_of(replace(problem, inclusion_cost=0.0), (3, 11), (1.0, 1.0)), 0.1)
+    assert certificate.excluded_gain == pytest.approx(free.excluded_gain - 1.5, rel=1e-6)
+
+
+def test_a_certificate_sees_a_function_that_costs_more_than_it_brings():
+    problem = problem_of(6, n=80, classes=3)
+    settled = model_of(problem).settled(1e-6)
+    assert certify_classes(settled, 0.1).kept_gain < 0.1
+    dear = ClassRows(replace(problem, inclusion_cost=5.0))
+    model = ClassModel.of(dear, settled.functions, settled.alpha)
+    really = [model.only(np.arange(model.size) != j, 1e-10).objective - model.objective for j in range(model.size)]
+    assert max(really) > 3.0  # else nothing would be seen here
+    certificate = certify_classes(model, 0.1)
+    assert not certificate.converged
+    assert max(really) < certificate.kept_gain < 1.5 * max(really)  # of the problem that is Gaussian at the mode
+
+
+def test_the_condition_number_is_that_of_the_worst_class_at_unit_diagonal():
+    model = model_of(problem_of(3, weighted=True), functions=range(0, 60, 5), alpha=np.full(12, 1e-3))
+    conditions = []
+    for curvature in model.curvature.T:
+        precision = model.values.T @ (curvature[:, None] * model.values) + np.diag(model.alpha)
+        scale = np.sqrt(np.diag(precision))
+        conditions.append(np.linalg.cond(precision / np.outer(scale, scale)))
+    assert max(conditions) > 10.0
+    assert certify_classes(model, 0.1).condition_number == pytest.approx(max(conditions), rel=1e-6)
 
 
 def _settings():

@@ -118,6 +118,32 @@ def test_the_three_numbers_have_the_greatest_likelihood():
     )
 
 
+def test_of_few_rows_the_prior_of_the_spread_has_its_say():
+    """At the tail that was found no other scale and no other spread has a higher posterior density."""
+    rng = np.random.default_rng(8)
+    noise, spread = rng.uniform(0.5, 1.5, 20), rng.exponential(0.3, 20)
+    errors = np.sqrt(noise + 50.0 * spread) * rng.standard_normal(20)
+    found = Calibration.of(errors, noise, spread, np.ones(20))
+    limit = np.sort(np.abs(errors) / np.sqrt(noise + spread))[18] * np.sqrt(noise + spread)
+    inside = np.abs(errors) <= limit
+
+    def density(log_scale, log_factor, degrees):
+        t = student(degrees, 0.0, np.exp(log_scale) * np.sqrt(noise + np.exp(log_factor) * spread))
+        known = np.sum(np.where(inside, t.logpdf(errors), np.log(2.0 * t.sf(limit))))
+        return known - 0.5 * (log_factor / 2.0) ** 2
+
+    at = np.log(found.scale), np.log(found.spread)
+    assert at[1] > 1.0  # else the prior would pull next to nothing
+
+    def missed(degrees):
+        steps = [(a, b) for a in (-0.02, 0.0, 0.02) for b in (-0.1, 0.0, 0.1)]
+        return max(density(at[0] + a, at[1] + b, degrees) for a, b in steps) - density(*at, degrees)
+
+    # The degrees that are reported know of few rows too, and are fewer; the tail itself is one of a few numbers.
+    tails = [1e9, *(256.0 / k**2 for k in range(1, 17))]
+    assert min(missed(degrees) for degrees in tails if degrees > found.degrees) < 1e-5
+
+
 def test_rows_of_which_the_posterior_is_least_sure_are_held_as_often_as_others():
     """One factor for all rows holds 97 % where the output is certain, and 69 % where it is not."""
     rng = np.random.default_rng(20)

@@ -16,6 +16,7 @@ from sparsebayes.design import as_design
 from sparsebayes.explain import inclusion, modes, single_effects
 from sparsebayes.explain.enumeration import enumerate_supports
 from sparsebayes.explain.modes import Logistic
+from sparsebayes.explain.problems import candidates_of, problems_of, relative_precision
 from sparsebayes.inference.solvers.single_effects import Correlations, Effects, Hyperparameters, Search
 
 
@@ -88,6 +89,25 @@ def test_noise_that_was_learned_is_integrated_out(constant):
     share = np.exp(logs[:-1] - logs[:-1].max())
     np.testing.assert_allclose(found.alpha, share / share.sum(), rtol=1e-6)
     assert found.evidence == pytest.approx(np.log(np.mean(np.exp(logs[:-1] - logs[-1]))), rel=1e-6)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_what_is_reported_of_an_effect_has_the_noise_integrated_out_beside_the_others(constant):
+    X, y, _ = correlated(1)
+    problem, effects = search(X, y + constant, constant=constant)
+    state = max(effects.run([0], 1.0), key=effects.bound)
+    assert len(state.effects) >= 2
+    y, X = (y - y.mean(), X - X.mean(axis=0)) if constant else (y, X)
+    X = problem.scale * X
+    found = effects.finish(state).effects
+    assert len(found) == len(state.effects) + 1
+    for k, effect in enumerate(found):
+        others = [e for j, e in enumerate(state.effects) if j != k]
+        left = y - X @ sum((e.expected for e in others), np.zeros(X.shape[1]))
+        error = left @ left + sum(len(y) * e.square - np.sum((X @ e.expected) ** 2) for e in others)
+        expected = effects.effect(X.T @ left, state.hyper, error)
+        np.testing.assert_allclose(effect.alpha, expected.alpha, rtol=1e-6)
+        assert effect.evidence == pytest.approx(expected.evidence, rel=1e-6)
 
 
 def test_noise_held_low_finds_what_is_hidden_by_it():
@@ -502,6 +522,30 @@ def test_dictionaries(model):
     assert found.inclusion.shape == (len(found.names),)
     assert found.n_effects[0] > 0.9
     assert np.all((found.inclusion >= 0.0) & (found.inclusion <= 1.0))
+
+
+def test_counts_are_posed_with_the_slope_and_the_curvature_of_their_likelihood():
+    X, signal, rng = causes(n=80)
+    y, weights = rng.poisson(np.exp(0.5 * signal)), rng.integers(1, 4, 80).astype(float)
+    model = SparseBayesRegressor(likelihood="poisson").fit(X, y, weights)
+    (posed,) = problems_of(model, candidates_of(model, X, weights), y)
+    posterior = model._posteriors[0]
+    outputs = model._values(X)[:, posterior.functions] @ posterior.mean + posterior.offset
+    np.testing.assert_allclose(posed.weights, weights * np.exp(outputs), rtol=1e-9)
+    slope = weights * (y - np.exp(outputs))
+    np.testing.assert_allclose(posed.weights * (posed.target - outputs), slope, rtol=1e-7, atol=1e-9)
+    assert (posed.noise, posed.size) == (1.0, weights.sum())
+
+
+@pytest.mark.parametrize("likelihood", ["outliers", "student-t"])
+def test_rows_count_as_much_as_in_the_fit_of_a_robust_model(likelihood):
+    rng = np.random.default_rng(5)
+    X = np.sort(rng.uniform(-10.0, 10.0, (30, 1)), axis=0)
+    y = np.sinc(X[:, 0] / np.pi) + 0.1 * rng.standard_t(1.5, 30)
+    model = RVR(gamma=0.25, likelihood=likelihood).fit(X, y)
+    found = relative_precision(model, 0, model._values(X), y, np.arange(30))
+    assert np.ptp(found) > 0.5
+    np.testing.assert_allclose(found, model._training.weights[:, 0], rtol=0.02)
 
 
 def test_a_pipeline_and_frames():

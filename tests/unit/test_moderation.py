@@ -71,3 +71,18 @@ def test_the_share_of_the_covariance_is_the_one_that_predicts_left_out_rows_best
 
     tried = {share: density(share) for share in (1.0, 0.3, 0.1, 0.03, 0.01)}
     assert tried[found] > max(tried.values()) - 1.0
+
+
+def test_a_weight_is_so_many_copies_where_the_share_is_chosen():
+    """Half of the rows are met as surely as they were predicted, the others missed: weights say which count."""
+    values, labels = np.ones((20, 1)), np.repeat([0, 1], 10)
+    posterior = ClassPosterior(np.zeros(3, dtype=int), np.arange(3), 3, np.zeros(3), 30.0 * np.eye(3))
+    left_out, classes, found = np.tile([3.0, 0.0, 0.0], (20, 1)), np.eye(3)[labels], []
+    for met, missed in ((9, 1), (1, 3)):
+        counts = np.repeat([met, missed], 10)
+        rows = np.repeat(np.arange(20), counts)
+        weighted = posterior.tempered(values, left_out, classes, counts.astype(float))
+        copied = posterior.tempered(values[rows], left_out[rows], classes[rows], np.ones(len(rows)))
+        assert weighted.temper == copied.temper
+        found.append(weighted.temper)
+    assert found[0] < found[1]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 from sklearn.base import clone
 
 import sparsebayes
@@ -111,6 +111,15 @@ def test_intervals_hold_where_the_noise_is_small_and_where_it_is_large(fitted):
     )
     constant = RVR().fit(fitted[1], fitted[2])
     assert np.mean(model.log_density(x, y)) > np.mean(constant.log_density(x, y)) + 0.1
+
+
+def test_the_density_and_the_bar_of_a_row_have_its_own_noise(fitted):
+    model, x, y, _ = fitted
+    posterior, values = model._posteriors[0], model._values(x)[:, model._posteriors[0].functions]
+    std = np.sqrt(model.predict_noise(x) ** 2 + np.einsum("na,ab,nb->n", values, posterior.covariance, values))
+    mean, bars = model.predict(x, return_std=True, uncertainty="posterior")
+    np.testing.assert_allclose(bars, std, rtol=1e-9)
+    np.testing.assert_allclose(model.log_density(x, y, "posterior"), norm.logpdf(y, mean, std), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))

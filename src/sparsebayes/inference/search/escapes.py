@@ -98,9 +98,10 @@ def _constants(active: Active) -> list[int]:
 def doubt(active: Active, refused: set[int], tol: float) -> tuple[str, int, Active] | None:
     """The first such move that raises the objective; those that do not are refused from then on.
 
-    That is to do without each function that brings little, and to add the best of those left out with the prior
-    variance that its least-squares weight suggests: where rows saturate, the evidence can have a maximum at a finite
-    precision although it falls from infinity at first.
+    That is to do without each function that brings little, to give others the precision that their scores ask for, and
+    to add the best of those left out with the prior variance that its least-squares weight suggests: where rows
+    saturate, the evidence can have a maximum at a finite precision although it falls from infinity at first, and ridges
+    on which no step brings what the slope promises.
 
     Returns
     -------
@@ -115,6 +116,14 @@ def doubt(active: Active, refused: set[int], tol: float) -> tuple[str, int, Acti
             without = active.changed(i, np.inf)
             if without is not None:
                 return "delete", i, without
+            refused.add(i)
+    best, gain = best_moves(active.alpha, s, q2, 1, active.problem.inclusion_cost)
+    for j in np.flatnonzero(np.isfinite(best) & (gain > tol)):
+        i = active.indices[j]
+        if i not in refused:
+            moved = active.changed(i, float(best[j]))
+            if moved is not None and moved.objective() > active.objective() + tol:
+                return "reestimate", i, moved
             refused.add(i)
     found = active.statistics()
     near = np.where(found.movable & ~np.isfinite(found.alpha) & (found.q2 > 0.0), found.q2, 0.0)
