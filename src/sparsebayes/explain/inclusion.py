@@ -25,7 +25,6 @@ from sparsebayes.inference.solvers.single_effects import (
     Effects,
     Search,
     check_max_effects,
-    limit_of_effects,
 )
 from sparsebayes.threads import one_thread
 from sparsebayes.typing import Array
@@ -192,14 +191,13 @@ class Inclusion:
             return None
         members = order[: int(np.searchsorted(cumulated, coverage)) + 1]
         paired = members[:_PAIRED]
-        cosines = np.abs(problem.columns(paired)[:, paired]) / problem.size
         return CredibleSet(
             output=output,
             members=tuple(members.tolist()),
             names=tuple(self.names[m] for m in members),
             probabilities=tuple((effect.exists * effect.alpha[members]).tolist()),
             probability=float(cumulated[len(members) - 1]),
-            purity=float(np.min(cosines)),
+            purity=float(np.min(problem.cosines(paired)[:, paired])),
             evidence=effect.evidence,
             weight=float(effect.mean[members[0]] * problem.scale[members[0]]),
             std=float(np.sqrt(np.broadcast_to(effect.variance, order.shape)[members[0]]) * problem.scale[members[0]]),
@@ -350,7 +348,7 @@ def _solve(design: Design, posed: Posed, constant: bool, max_effects: int | None
     starts = [(nothing if posed.outputs is None else posed.outputs, posed.places), (nothing, [])]
     found = (_bounded(design, posed, classes, y, places, constant, max_effects) for y, places in starts)
     problem, state, bound = max(found, key=lambda one: one[2])
-    limit = limit_of_effects(max_effects, problem)
+    limit = Search(problem, noise=None, max_effects=max_effects).max_effects
     settled = Logistic.settled(problem, state, classes, constant=constant, limit=limit)
     return *settled, bound
 
@@ -361,7 +359,7 @@ def _search(
     """Effects of a Gaussian problem, with what one more would be, and without."""
     ones = np.ones(len(target)) if constant else None
     problem = Correlations(design, target, weights, constant=ones, size=posed.size)
-    search = Search(problem, noise=posed.noise, max_effects=limit_of_effects(limit, problem))
+    search = Search(problem, noise=posed.noise, max_effects=limit)
     if posed.effects is None or limit is not None:
         state = max(search.run(places, posed.start), key=search.bound)
     else:

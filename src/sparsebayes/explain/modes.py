@@ -134,7 +134,7 @@ class Logistic:
         exponents[tried] = modes.evidence - nothing.evidence[0] - np.log(max(int(usable.sum()), 1))
         mean[tried], variance[tried] = modes.weight, modes.variance
         alpha, evidence = shares(exponents)
-        return Effect(alpha, float(expit(evidence)), evidence, mean, variance, np.zeros_like(mean), 0.0)
+        return Effect(alpha, float(expit(evidence)), evidence, mean, variance)
 
     def _sum(self, outputs: Sequence[Array]) -> Array:
         return sum(outputs, np.zeros(len(self.signs)))

@@ -50,7 +50,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.sparse import csr_array
+from scipy.special import expit, xlogy
 
 from sparsebayes.design import Design
 from sparsebayes.inference.models.active import ActiveSet
@@ -155,19 +156,19 @@ class Correlations:
     def columns(self, idx: Sequence[int] | Index) -> Array:
         """Columns of the Gram matrix as rows, (k, M)."""
         wanted = [int(i) for i in idx]
-        missing = np.array([i for i in dict.fromkeys(wanted) if i not in self._kept], dtype=np.intp)
+        missing = np.unique([i for i in wanted if i not in self._kept]).astype(np.intp)
+        if (len(self._kept) + len(missing)) * 8 * self.design.shape[1] > _KEPT_BYTES:
+            self._kept.clear()
+            missing = np.unique(wanted)
         if len(missing):
-            if (len(self._kept) + len(missing)) * 8 * self.design.shape[1] > _KEPT_BYTES:
-                self._kept.clear()
-                missing = np.unique(np.array(wanted, dtype=np.intp))
             found = self.design.gram(missing, self.weights) - np.outer(self._means, self._means[missing])
             found *= self.scale[:, None] * self.scale[missing]
             self._kept.update(zip(missing.tolist(), np.ascontiguousarray(found.T), strict=True))
-        return np.stack([self._kept[i] for i in wanted])
+        return np.array([self._kept[i] for i in wanted]).reshape(len(wanted), self.design.shape[1])
 
-    def cosines(self, i: int, idx: Index) -> Array:
-        """Cosines of the angles between one candidate and others: correlations, where there is a constant."""
-        return self.columns([i])[0, idx] / self.size
+    def cosines(self, idx: Sequence[int] | Index) -> Array:
+        """Absolute cosines between some candidates and all, (k, M): correlations, where there is a constant."""
+        return np.minimum(np.abs(self.columns(idx)) / self.size, 1.0)
 
 
 @dataclass(frozen=True)
@@ -186,10 +187,8 @@ class Effect:
         Its size, if a candidate carries it.
     variance : float or ndarray of shape (M,)
         Of its size then; in a Gaussian problem the same for all candidates.
-    product : ndarray of shape (M,)
-        Gram matrix times the expected coefficients.
-    price : float
-        Divergence from the prior, above that of no effect.
+    product : ndarray of shape (M,), or 0
+        Gram matrix times the expected coefficients, where it is there.
     """
 
     alpha: Array
@@ -197,8 +196,7 @@ class Effect:
     evidence: float
     mean: Array
     variance: float | Array
-    product: Array
-    price: float
+    product: Array | float = 0.0
 
     @property
     def expected(self) -> Array:
@@ -271,30 +269,32 @@ class Search:
         Candidates and target.
     noise : float or None
         Noise variance where it is given, None where it is to be learned.
-    max_effects : int
-        Largest number of effects.
+    max_effects : int, optional
+        Largest number of effects; None means a quarter of the rows, and at least ten.
     rise : float
         Of the bound in a sweep, below which sweeps end.
     """
 
     def __init__(
-        self,
-        problem: Correlations,
-        *,
-        noise: float | None,
-        max_effects: int,
-        rise: float = _RISE,
+        self, problem: Correlations, *, noise: float | None, max_effects: int | None = None, rise: float = _RISE
     ) -> None:
-        self.problem, self.noise, self.max_effects, self.rise = problem, noise, max_effects, rise
+        self.problem, self.noise, self.rise = problem, noise, rise
+        self.max_effects = min(max_effects or max(10, int(problem.size) // 4), len(problem.usable))
         self.variance = max(problem.total / problem.observations, np.finfo(float).tiny)
-        count = int(problem.usable.sum())
-        self._log_prior = np.where(problem.usable, -np.log(max(count, 1)), -np.inf)
+        self._log_count = float(np.log(max(problem.usable.sum(), 1)))
+
+    def hyper(self, noise: float, prior: float) -> Hyperparameters:
+        """Noise variance, and a prior variance such that an effect can be told from none."""
+        return Hyperparameters(noise, max(prior, _SMALLEST * noise / self.problem.size))
+
+    def state(self, effects: Iterable[Effect], hyper: Hyperparameters) -> Effects:
+        """Effects, and what they leave."""
+        effects, residual = tuple(effects), self.problem.products.copy()
+        for effect in effects:
+            residual -= effect.product
+        return Effects(effects, residual, hyper)
 
     # -- one effect ----------------------------------------------------------------------------------------
-
-    def shrinkage(self, hyper: Hyperparameters) -> float:
-        r""":math:`\kappa`."""
-        return hyper.prior / (hyper.prior + hyper.noise / self.problem.size)
 
     def effect(self, q: Array, hyper: Hyperparameters, error: float | None = None) -> Effect:
         """Posterior of an effect, given the products with what the others leave.
@@ -302,68 +302,62 @@ class Search:
         With ``error``, the expected sum of squares that they leave, the noise is integrated out of the probabilities.
         """
         n, noise = self.problem.size, hyper.noise
-        kappa = self.shrinkage(hyper)
+        kappa = hyper.prior / (hyper.prior + noise / n)
         explained = (kappa / n) * np.square(q)
         if error is None:
-            exponents = self._log_prior + 0.5 * explained / noise
+            exponents = 0.5 * explained / noise
         else:
             left = np.maximum(1.0 - explained / max(error, np.finfo(float).tiny), _EXACT)
-            exponents = self._log_prior - 0.5 * self.problem.observations * np.log(left)
-        alpha, evidence = shares(exponents)
-        evidence += 0.5 * float(np.log1p(-kappa))
-        exists = float(expit(evidence))
-        mean, variance = kappa * q / n, kappa * noise / n
-        found = Effect(alpha, exists, evidence, mean, variance, np.zeros_like(q), 0.0)
-        if not found.there:
-            return found
-        expected = found.expected
-        gain = (float(expected @ q) - 0.5 * n * found.square) / noise
-        return replace(found, product=self.problem.times(expected), price=gain - float(np.logaddexp(0.0, evidence)))
+            exponents = -0.5 * self.problem.observations * np.log(left)
+        alpha, total = shares(np.where(self.problem.usable, exponents, -np.inf))
+        evidence = total - self._log_count + 0.5 * float(np.log1p(-kappa))
+        found = Effect(alpha, float(expit(evidence)), evidence, kappa * q / n, kappa * noise / n)
+        return replace(found, product=self.problem.times(found.expected)) if found.there else found
+
+    def placed(self, b: Array, hyper: Hyperparameters) -> Effect:
+        """An effect of known coefficients: until it is updated, only its product counts."""
+        return Effect(np.sign(np.abs(b)), 1.0, 0.0, b, hyper.noise / self.problem.size, self.problem.times(b))
+
+    def price(self, effect: Effect, prior: float) -> float:
+        """Divergence of an effect from its prior, less the log 2 that its absence costs."""
+        alpha, there = effect.alpha[effect.alpha > 0.0], effect.exists
+        where = float(alpha @ np.log(alpha)) + self._log_count
+        size = 0.5 * (effect.square / (there * prior) - 1.0 - float(np.log(effect.variance / prior)))
+        return there * (where + size) + float(xlogy(there, there) + xlogy(1.0 - there, 1.0 - there))
 
     # -- all of them ---------------------------------------------------------------------------------------
 
     def bound(self, state: Effects) -> float:
         """The lower bound F of the log evidence."""
-        noise = state.hyper.noise
-        return (
-            -0.5 * self.problem.observations * float(np.log(2.0 * np.pi * noise))
-            - 0.5 * self.expected_error(state) / noise
-            - sum(effect.price for effect in state.effects)
-        )
+        noise, prior = state.hyper.noise, state.hyper.prior
+        likelihood = self.problem.observations * float(np.log(2.0 * np.pi * noise)) + self.expected_error(state) / noise
+        return -0.5 * likelihood - sum(self.price(effect, prior) for effect in state.effects)
 
     def expected_error(self, state: Effects) -> float:
         """Expected weighted sum of squared errors."""
-        expected = state.expected
-        error = self.problem.total - float(np.dot(expected, self.problem.products + state.residual))
-        spread = sum(self.problem.size * e.square - float(e.expected @ e.product) for e in state.effects)
+        error = self.problem.total - float(state.expected @ (self.problem.products + state.residual))
+        spread = sum(self.problem.size * e.square - float(np.dot(e.expected, e.product)) for e in state.effects)
         return max(error, 0.0) + spread
 
     def sweep(self, state: Effects) -> Effects:
         """Update every effect once, and leave out those that are probably not there."""
         residual, effects = state.residual, list[Effect]()
         for old in state.effects:
-            q = residual + old.product
-            updated = self.effect(q, state.hyper)
-            residual = q
+            residual = residual + old.product
+            updated = self.effect(residual, state.hyper)
             if updated.there:
                 effects.append(updated)
-                residual = q - updated.product
+                residual = residual - updated.product
         return Effects(tuple(effects), residual, state.hyper)
 
     def learn(self, state: Effects) -> Effects:
         """Noise and prior variance that raise the bound most, given the effects."""
-        hyper, there = state.hyper, sum(effect.exists for effect in state.effects)
-        prior = hyper.prior
-        if there > 0.0:
-            prior = sum(effect.square for effect in state.effects) / there
-        noise = hyper.noise
+        noise, prior = state.hyper.noise, state.hyper.prior
+        if state.effects:
+            prior = sum(e.square for e in state.effects) / sum(e.exists for e in state.effects)
         if self.noise is None:
             noise = max(self.expected_error(state), _EXACT * self.problem.total) / self.problem.observations
-        return replace(state, hyper=replace(hyper, noise=noise, prior=self._at_least(prior, noise)))
-
-    def _at_least(self, prior: float, noise: float) -> float:
-        """A prior variance such that an effect can be told from none."""
-        return max(prior, _SMALLEST * noise / self.problem.size)
+        return replace(state, hyper=self.hyper(noise, prior))
 
     def settle(self, state: Effects, *, learn: bool = True, beyond: float = -np.inf) -> Effects:
         """Sweeps until the bound rises no more, or too slowly to come beyond a given one."""
@@ -384,32 +378,20 @@ class Search:
     def start(self, places: Sequence[int], noise: float | None) -> Effects:
         """Effects at given candidates, fitted together; with the noise that they leave, unless one is given."""
         n, products = self.problem.size, self.problem.products
+        at = np.array([m for m in places if self.problem.usable[m]], dtype=np.intp)
+        gram = self.problem.columns(at)[:, at]
+        weights = np.linalg.solve(gram + 1e-6 * n * np.eye(len(at)), products[at])
+        if len(at) > self.max_effects:
+            return self.start(at[np.argsort(-np.abs(weights), kind="stable")[: self.max_effects]].tolist(), noise)
         noise = self.noise if noise is None else noise
-        places = [m for m in places if self.problem.usable[m]]
-        if not places:
-            noise = self.variance if noise is None else noise
-            return self.known([], Hyperparameters(noise, float(np.max(np.square(products))) / n**2))
-        gram = self.problem.columns(places)[:, places]
-        weights = np.linalg.solve(gram + 1e-6 * n * np.eye(len(places)), products[places])
-        if len(places) > self.max_effects:
-            largest = np.argsort(-np.abs(weights), kind="stable")[: self.max_effects]
-            return self.start([places[k] for k in largest], noise)
         if noise is None:
-            left = max(self.problem.total - float(weights @ products[places]), _EXACT * self.problem.total)
-            noise = left / max(self.problem.observations - len(places), 1.0)
-        expected = np.zeros((len(places), len(products)))
-        expected[np.arange(len(places)), places] = weights
-        return self.known(expected, Hyperparameters(noise, float(np.mean(np.square(weights)))))
-
-    def known(self, expected: Iterable[Array], hyper: Hyperparameters) -> Effects:
-        """Effects of known expected coefficients of the scaled columns."""
-        effects = tuple(self._placed(b) for b in expected)
-        residual = self.problem.products - sum((e.product for e in effects), np.zeros_like(self.problem.products))
-        return Effects(effects, residual, replace(hyper, prior=self._at_least(hyper.prior, hyper.noise)))
-
-    def _placed(self, b: Array) -> Effect:
-        """An effect of known coefficients: before it is updated, only its product counts."""
-        return Effect(np.sign(np.abs(b)), 1.0, 0.0, b, 0.0, self.problem.times(b), 0.0)
+            left = max(self.problem.total - float(weights @ products[at]), _EXACT * self.problem.total)
+            noise = max(left, np.finfo(float).tiny) / max(self.problem.observations - len(at), 1.0)
+        prior = np.mean(np.square(weights)) if len(at) else np.max(np.square(products)) / n**2
+        expected = np.zeros((len(at), len(products)))
+        expected[np.arange(len(at)), at] = weights
+        hyper = self.hyper(noise, float(prior))
+        return self.state((self.placed(b, hyper) for b in expected), hyper)
 
     def extend(self, state: Effects) -> Iterator[Effects]:
         """These effects, and with one more as long as it is more probable than not that there is one."""
@@ -418,7 +400,7 @@ class Search:
             fresh = self.effect(state.residual, state.hyper)
             if not fresh.there:
                 return
-            grown = self.settle(Effects((*state.effects, fresh), state.residual - fresh.product, state.hyper))
+            grown = self.settle(self.state((*state.effects, fresh), state.hyper))
             lasted = len(grown.effects) > len(state.effects)
             # If it drove another out, or did not last, what is left must be better by itself.
             if lasted or self.bound(grown) > self.bound(state):
@@ -443,28 +425,20 @@ class Search:
                     return settled
         return None
 
-    def _trials(self, state: Effects, k: int) -> list[Effects]:
+    def _trials(self, state: Effects, k: int) -> Iterator[Effects]:
         """Sums like this one in which effect k is elsewhere, or nowhere."""
-        effect, hyper = state.effects[k], state.hyper
+        effect, others, hyper = state.effects[k], state.effects[:k] + state.effects[k + 1 :], state.hyper
         q = state.residual + effect.product
-        cosines = np.abs(self.problem.columns([effect.lead])[0]) / self.problem.size
-        others = state.effects[:k] + state.effects[k + 1 :]
-        trials = []
+        cosines = self.problem.cosines([effect.lead])[0]
         if any(cosines[other.lead] > _RELATED for other in others):
-            trials.append(Effects(others, q, hyper))
+            yield self.state(others, hyper)
         # Relatives that explain a good part of what the effect does, and are none of its own likely candidates.
         related = (cosines > _RELATED) & (effect.alpha < 0.01) & self.problem.usable
-        related &= np.abs(q) > 0.5 * np.abs(q[effect.lead])
-        for m in np.argsort(-np.abs(np.where(related, q, 0.0)))[:_ALTERNATIVES]:
-            if not related[m]:
-                break
-            b = np.zeros_like(q)
-            b[m] = self.shrinkage(hyper) * q[m] / self.problem.size
-            first = self._placed(b)
+        size = np.where(related & (np.abs(q) > 0.5 * np.abs(q[effect.lead])), np.abs(q), 0.0)
+        for m in np.argsort(-size)[: min(_ALTERNATIVES, np.count_nonzero(size))]:
+            first = self.placed(np.where(np.arange(len(q)) == m, effect.mean, 0.0), hyper)
             second = self.effect(q - first.product, hyper)
-            left = q - first.product - second.product
-            trials.append(Effects((*others, first, second), left, hyper))
-        return trials
+            yield self.state((*others, first, second), hyper)
 
     def climb(self, state: Effects) -> Iterator[Effects]:
         """From given effects to the end."""
@@ -498,18 +472,16 @@ class Search:
 
     def finish(self, state: Effects) -> Effects:
         """The effects as they are reported, and what one more would be, if there may be one: probably none."""
-        error, effects = self.expected_error(state) if self.noise is None else None, state.effects
-        if error is not None:
-            effects = tuple(self._without(old, state, error) for old in effects)
+        error, effects = None, list(state.effects)
+        if self.noise is None:
+            error = self.expected_error(state)
+            for k, old in enumerate(state.effects):
+                q = state.residual + old.product
+                left = error + 2.0 * float(old.expected @ q) - self.problem.size * old.square
+                effects[k] = self.effect(q, state.hyper, left)
         if len(effects) < self.max_effects:
-            effects = (*effects, self.effect(state.residual, state.hyper, error))
-        return replace(state, effects=effects)
-
-    def _without(self, old: Effect, state: Effects, error: float) -> Effect:
-        """An effect with the noise integrated out."""
-        q = state.residual + old.product
-        left = error + 2.0 * float(old.expected @ q) - self.problem.size * old.square
-        return self.effect(q, state.hyper, left)
+            effects.append(self.effect(state.residual, state.hyper, error))
+        return replace(state, effects=tuple(effects))
 
 
 @dataclass(frozen=True)
@@ -518,34 +490,33 @@ class Found:
 
     Attributes
     ----------
-    weights : tuple of pairs of ndarrays
-        Functions that may carry each effect, and the expected weights.
+    weights : sparse array of shape (L, M)
+        Expected weight of every function by each effect.
     noise, prior : float
         Noise variance; prior variance of the weights of functions whose mean square is one.
     """
 
-    weights: tuple[tuple[Index, Array], ...]
+    weights: csr_array
     noise: float
     prior: float
 
     @classmethod
     def of(cls, problem: Correlations, state: Effects) -> Found:
         """Those of a search."""
-        expected = [effect.expected * problem.scale for effect in state.effects]
-        weights = tuple((np.flatnonzero(w), w[np.flatnonzero(w)]) for w in expected)
-        return cls(weights, state.hyper.noise, state.hyper.prior)
+        expected = np.array([effect.expected for effect in state.effects]).reshape(-1, len(problem.scale))
+        return cls(csr_array(expected * problem.scale), state.hyper.noise, state.hyper.prior)
 
     def scaled(self, unit: float) -> Found:
         """Of targets in units this much smaller."""
-        weights = tuple((functions, unit * w) for functions, w in self.weights)
-        return Found(weights, unit**2 * self.noise, unit**2 * self.prior)
+        return Found(self.weights * unit, unit**2 * self.noise, unit**2 * self.prior)
 
     def again(self, search: Search) -> Effects:
         """The same effects of the same problem, or of one that hardly differs, settled."""
-        scale, expected = search.problem.scale, np.zeros((len(self.weights), len(search.problem.scale)))
-        for b, (functions, w) in zip(expected, self.weights, strict=True):
-            b[functions] = w / np.where(scale[functions] > 0.0, scale[functions], np.inf)
-        return search.settle(search.known(expected, Hyperparameters(self.noise, self.prior)))
+        scale = search.problem.scale
+        # A constant, which the fit had as its last function, is none of the candidates.
+        expected = self.weights.toarray()[:, : len(scale)] / np.where(scale > 0.0, scale, np.inf)
+        hyper = Hyperparameters(self.noise, self.prior)
+        return search.settle(search.state((search.placed(b, hyper) for b in expected), hyper))
 
 
 @dataclass(kw_only=True)
@@ -632,8 +603,7 @@ class SingleEffects(Solver[SingleEffectsState]):
             candidates=problem.eligible,
             unexplained=problem.unexplained,
         )
-        most = limit_of_effects(self.max_effects, candidates)
-        search = Search(candidates, noise=None if learn_noise else noise, max_effects=most)
+        search = Search(candidates, noise=None if learn_noise else noise, max_effects=self.max_effects)
         return SingleEffectsState(
             active=active,
             learn_noise=learn_noise,
@@ -682,9 +652,3 @@ def check_max_effects(value: Any) -> None:
     """Refuse a largest number of effects that is none."""
     if value is not None and not (is_number(value, Integral) and value >= 1):
         raise ValueError(f"max_effects={value!r}: expected None or a positive integer")
-
-
-def limit_of_effects(given: int | None, problem: Correlations) -> int:
-    """Largest number of effects: of the candidates, and by default of a quarter of the rows, ten at least."""
-    most = max(10, int(problem.size) // 4) if given is None else given
-    return min(most, len(problem.usable))
