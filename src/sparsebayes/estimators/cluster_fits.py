@@ -31,12 +31,12 @@ from sparsebayes.inference.rows.partitions import (
     Count,
     Counted,
     PartitionedProblem,
+    Remainders,
     independent,
     join_triangles,
     products,
     thinned,
     triangle,
-    triangle_of,
 )
 from sparsebayes.likelihood import Bernoulli, Categorical, Likelihood
 
@@ -135,7 +135,8 @@ def _triangle(cluster: Cluster, functions: Functions, *settings: Any) -> Array:
     if step > 1:
         first = cluster.merge(thinned, join_triangles, step, functions, *settings)
         if independent(first):
-            held = triangle_of(cluster.sum(products, first, functions, *settings)[0], first)
+            remainders = Remainders.of(first)
+            held = remainders.triangle_of(cluster.sum(products, remainders, functions, *settings)[0])
             if held is not None:
                 return held
     return cluster.merge(triangle, join_triangles, functions, *settings)

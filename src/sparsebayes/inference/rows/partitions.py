@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import qr, solve_triangular
+from scipy.linalg.blas import dsyrk  # pyright: ignore[reportAttributeAccessIssue]
 
 from sparsebayes.basis import Functions
 from sparsebayes.basis.arrays import HOST
@@ -24,12 +25,16 @@ from sparsebayes.inference.models.problem import Index
 from sparsebayes.inference.models.screening import Measured
 from sparsebayes.likelihood import Likelihood
 
-# What each function must have of its own, as a part of its squared norm: in a sample of the rows, above rounding; in
-# products, so much that their Cholesky factor is as good as a triangle of the rows.
+# What each function must have of its own beside those before it, as a part of its squared norm: in a sample of the
+# rows, above rounding; in products, so much that half of the digits of their Cholesky factor are right.
 _RESOLVED = 1e-24
-_CONDITIONED = 1e-3
-# Rows whose functions are evaluated at once on a worker.
+_CONDITIONED = 1e-8
+# A sample may promise so many times as much.
+_SLACK = 0.1
+# Rows whose functions are evaluated at once on a worker: for a triangle, many more than there are functions; for
+# products, as many as stay in the cache.
 _ROWS = 1 << 14
+_CACHED_ROWS = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -222,14 +227,16 @@ def _moments(
 
 
 def _blocks(
-    partition: Partition, functions: Functions, with_bias: bool, offset: float, scale: float
+    partition: Partition, step: int, functions: Functions, with_bias: bool, offset: float, scale: float
 ) -> Iterator[Array]:
     r""":math:`[\boldsymbol\Phi\;t]` on runs of rows of one partition."""
-    size = len(functions) + with_bias
-    for start in range(0, len(partition.X), _ROWS):
-        part = slice(start, start + _ROWS)
-        Phi = FunctionsAndOne(functions, partition.X[part]).columns(slice(0, size))
-        yield np.column_stack([Phi, (partition.y[part].astype(np.float64) - offset) / scale])
+    m = len(functions)
+    for start in range(0, len(partition.X), step):
+        part = slice(start, start + step)
+        values = np.ones((len(partition.X[part]), m + with_bias + 1))
+        values[:, :m] = functions.evaluate(partition.X[part])
+        values[:, -1] = (partition.y[part].astype(np.float64) - offset) / scale
+        yield values
 
 
 def triangle(partition: Partition, functions: Functions, *settings: Any) -> Array:
@@ -238,7 +245,7 @@ def triangle(partition: Partition, functions: Functions, *settings: Any) -> Arra
     It holds the sums of ``gram`` without having squared their condition number, in no more numbers.
     """
     held = np.zeros((0, 0))
-    for block in _blocks(partition, functions, *settings):
+    for block in _blocks(partition, _ROWS, functions, *settings):
         held = join_triangles([held, block] if len(held) else [block])
     return held
 
@@ -248,32 +255,73 @@ def thinned(partition: Partition, step: int, functions: Functions, *settings: An
     return triangle(replace(partition, X=partition.X[::step], y=partition.y[::step]), functions, *settings)
 
 
-def products(partition: Partition, first: Array, functions: Functions, *settings: Any) -> tuple[Array]:
-    r"""The sums :math:`\mathbf P^\top\mathbf P` of :math:`\mathbf P=[\boldsymbol\Phi\;t]\mathbf R_1^{-1}`.
-
-    With the triangle of a sample of the rows for :math:`\mathbf R_1` the columns of P are nearly orthogonal, so that
-    nothing is lost in their products, which cost far less than triangles of all rows.
-    """
-    total = np.zeros_like(first)
-    for block in _blocks(partition, functions, *settings):
-        P = solve_triangular(first, block.T, trans=1, overwrite_b=True, check_finite=False)
-        total += P @ P.T
-    return (total,)
-
-
 def independent(first: Array) -> bool:
     """Whether the triangle of a sample determines every function apart from the others."""
     rows, columns = first.shape
     return rows == columns and bool(np.all(np.diagonal(first) ** 2 > _RESOLVED * np.einsum("nm,nm->m", first, first)))
 
 
-def triangle_of(sums: Array, first: Array) -> Array | None:
-    """The triangle of all rows from their products, or None where the sample did not stand for them."""
-    norms = np.sqrt(np.diagonal(sums))
-    factor = try_cholesky(sums / np.outer(norms, norms))
-    if factor is None or np.min(np.diagonal(factor)) ** 2 < _CONDITIONED:
-        return None
-    return (factor * norms) @ first
+@dataclass(frozen=True)
+class Remainders:
+    r"""What a few functions leave of all others, so that products of the rest lose nothing that matters.
+
+    In the order of their pivots the triangle of a sample is :math:`\mathbf R_1=[\mathbf R_{11}\;\mathbf R_{12};
+    \mathbf 0\;\mathbf R_{22}]`. The rows are held as :math:`\mathbf P=[\boldsymbol\Phi\;t]\mathbf F^{-1}` with
+    :math:`\mathbf F=[\mathbf R_{11}\;\mathbf R_{12};\mathbf 0\;\mathbf I]`, for the fewest pivots with which the
+    columns of P are far from dependent: to be rid of all dependence would take all pivots, and twice the time.
+
+    Attributes
+    ----------
+    order : ndarray of int
+        Columns by their pivots, the targets last.
+    above : ndarray of shape (k, M + 2)
+        The first rows of F.
+    """
+
+    order: Index
+    above: Array
+
+    @classmethod
+    def of(cls, first: Array) -> Remainders:
+        """With the fewest pivots that will do on the sample."""
+        norms = np.linalg.norm(first, axis=0)
+        pivots = np.asarray(qr(first[:, :-1] / norms[:-1], mode="r", pivoting=True, check_finite=False)[-1])
+        order = np.append(pivots, len(pivots))
+        R = join_triangles([(first / norms)[:, order]])
+        # Squares of what k pivots leave of every function, and of what all functions before it leave.
+        left, own = np.cumsum(R[::-1] ** 2, axis=0)[::-1], np.diagonal(R) ** 2
+        shares = [np.min(own[k:] / left[k, k:]) for k in range(len(R))]
+        k = int(np.argmax(np.array(shares) > _CONDITIONED))
+        return cls(order, R[:k] * norms[order])
+
+    def triangle_of(self, sums: Array) -> Array | None:
+        """The triangle of all rows from their products, or None where the sample did not stand for them."""
+        both = np.triu(sums) + np.triu(sums, 1).T
+        norms = np.sqrt(np.diagonal(both))[self.order]
+        factor = try_cholesky(both[np.ix_(self.order, self.order)] / np.outer(norms, norms))
+        if factor is None or np.min(np.diagonal(factor)) ** 2 < _SLACK * _CONDITIONED:
+            return None
+        factor *= norms
+        k = len(self.above)
+        triangle = np.empty_like(factor)
+        triangle[:, self.order] = factor[:, :k] @ self.above
+        triangle[:, self.order[k:]] += factor[:, k:]
+        return join_triangles([triangle])
+
+
+def products(partition: Partition, remainders: Remainders, functions: Functions, *settings: Any) -> tuple[Array]:
+    r"""The sums :math:`\mathbf P^\top\mathbf P` over the rows of one partition; the part above the diagonal."""
+    order, above = remainders.order, remainders.above
+    k, size = above.shape
+    pivots, rest = order[:k], np.zeros((k, size))
+    rest[:, order[k:]] = above[:, k:]
+    total = np.zeros((size, size), order="F")
+    for block in _blocks(partition, _CACHED_ROWS, functions, *settings):
+        lead = solve_triangular(above[:, :k], block[:, pivots].T, trans=1, check_finite=False)
+        block -= lead.T @ rest
+        block[:, pivots] = lead.T
+        total = dsyrk(1.0, block.T, beta=1.0, c=total, overwrite_c=True)
+    return (total,)
 
 
 def join_triangles(parts: list[Array]) -> Array:
