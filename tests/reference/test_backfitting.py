@@ -54,7 +54,6 @@ def test_the_maximum_of_few_rows_or_functions_is_the_exact_posterior_mean(m):
     Phi, T, problem = problem_of(1, m=m, targets=2, weights=weights)
     alpha, noise = rng.uniform(0.5, 5.0, m), 0.7
     branches = Branches(problem, np.arange(m), np.zeros((m, 2)), alpha)
-    assert branches.few
     assert branches.exact(noise) > 0.0
     np.testing.assert_allclose(branches.weights, exact_mean(Phi, T, weights, alpha, noise), rtol=1e-9, atol=1e-12)
     whitened = np.sqrt(weights)[:, None] * (T - Phi @ branches.weights)

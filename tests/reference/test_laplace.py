@@ -109,7 +109,7 @@ def test_newton_converges_from_far_away():
     t = (Phi[:, 0] > 0).astype(float)  # separable: only the prior holds the weights
     active = ActiveColumns(laplace_problem(Phi, Bernoulli(t, np.ones(60))), [0, 1])
     alpha = np.array([1e-6, 1e-6])
-    near, far = find_mode(active, alpha, np.zeros(2)), find_mode(active, alpha, np.array([300.0, -200.0]))
+    near, far = (find_mode(active.at(np.array(start)), alpha) for start in ([0.0, 0.0], [300.0, -200.0]))
     np.testing.assert_allclose(near.mean, far.mean, rtol=1e-6)
     target = minimize(
         lambda w: np.sum(np.logaddexp(0, -(2 * t - 1) * (Phi[:, :2] @ w))) + 0.5 * alpha @ w**2, near.mean, tol=1e-12

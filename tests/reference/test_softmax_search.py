@@ -7,8 +7,8 @@ from sklearn.datasets import make_blobs
 from sparsebayes import RVC
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models import mode
+from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.mode import LaplaceProblem
-from sparsebayes.inference.models.newton import find_better_mode, find_mode
 from sparsebayes.likelihood import Categorical
 
 
@@ -20,13 +20,14 @@ def problem():
     return LaplaceProblem(DenseDesign(Phi), Categorical(np.eye(3)[y], np.ones(60)), np.ones(60, dtype=bool))
 
 
-def test_a_better_mode_is_the_mode_where_it_is_better_and_none_where_not(problem):
-    columns, alpha = problem.roughly().active([3, 70, 130]), np.array([0.1, 0.2, 0.3])
-    found = find_mode(columns, alpha, np.zeros(3))
-    better = find_better_mode(columns, alpha, np.zeros(3), None, found.evidence - 1.0)
-    assert better is not None
-    np.testing.assert_array_equal(better.mean, found.mean)
-    assert find_better_mode(columns, alpha, np.zeros(3), None, found.evidence + 1e-6) is None
+def test_functions_join_where_they_gain_enough_and_else_do_not(problem):
+    rough, alpha = problem.roughly(), np.array([0.1, 0.2, 0.3])
+    smaller, larger = (LaplaceActive.from_model(rough, [3, 70, 130][:a], alpha[:a]) for a in (2, 3))
+    gain = larger.evidence() - smaller.evidence()
+    joined = smaller.joined([130], alpha[2:], gain - 1e-6)
+    assert joined is not None
+    np.testing.assert_allclose(joined.mean, larger.mean, atol=1e-6)
+    assert smaller.joined([130], alpha[2:], 1e6) is None
 
 
 def test_batches_reach_a_certified_model_as_single_additions_do(monkeypatch):

@@ -155,10 +155,10 @@ class DualLaplace(Dual):
         stand_ins = [k * problem.design.shape[1] for k, root in enumerate(roots) for _ in root]
         reduced = ActiveColumns(problem, stand_ins, np.hstack([root.T for root in roots]))
         begun = start if start is not None and len(start) == len(stand_ins) else np.zeros(len(stand_ins))
-        self._mode = find_mode(reduced, np.ones(len(stand_ins)), begun)
+        self._mode = find_mode(reduced.at(begun), np.ones(len(stand_ins)))
         root = inverse_upper(self._mode.factor)
         change, _ = reduced.bend(self._mode.point, root @ root.T)
-        likelihood, at = problem.likelihood, self._mode.outputs
+        likelihood, at = problem.likelihood, self._mode.point.outputs
         # Row (l, n) of FᵀΦ: what function m of output k gives to the l-th direction of row n.
         factor = _curvature_root(likelihood.curvature(at).blocks())
         rows = np.einsum("nal,na->lna", factor[:, outputs, :], self._columns)

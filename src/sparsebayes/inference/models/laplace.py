@@ -24,9 +24,9 @@ from sparsebayes.design import RESOLVED
 from sparsebayes.inference.models.evidence import Array, Statistics, alpha_hessian, best_moves, leave_one_out
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, solve_cholesky
-from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
+from sparsebayes.inference.models.mode import LaplaceProblem, Point
 from sparsebayes.inference.models.nearest import nearest_covariance
-from sparsebayes.inference.models.newton import Mode, find_better_mode, find_mode
+from sparsebayes.inference.models.newton import Mode, find_mode
 from sparsebayes.inference.models.screening import Measured
 
 # An addition that does not gain enough is tried again with the precision this many times larger.
@@ -77,8 +77,8 @@ class LaplaceActive(Active):
         """Posterior of a given model, computed from nothing but the data; its mode where that is known already."""
         columns, precisions = problem.active(list(indices)), np.zeros(0) if alpha is None else alpha
         if mean is None:
-            return cls(find_mode(columns, precisions, np.zeros(len(precisions))))
-        return cls(Mode.at(columns, precisions, mean))
+            return cls(find_mode(columns.at(np.zeros(len(precisions))), precisions))
+        return cls(Mode(columns.at(mean), precisions))
 
     def like(
         self,
@@ -113,8 +113,7 @@ class LaplaceActive(Active):
         lies along a direction the data hardly determine.
         """
         problem, indices = self.problem.whole(self.indices)
-        columns = problem.active(indices)
-        active = LaplaceActive(find_mode(columns, self.alpha, self.mean))
+        active = LaplaceActive(find_mode(problem.active(indices).at(self.mean), self.alpha))
         stays = active.well_determined > _IDLE
         active = active if np.all(stays) else active.restricted(stays)
         return active.settled(_CLOSE if active.size <= _FEW else np.inf)
@@ -198,35 +197,29 @@ class LaplaceActive(Active):
         if np.isfinite(alpha):
             return self._reestimated(j, alpha)
         stays = np.arange(self.size) != j
-        return self._tried(self._kept(stays), self.alpha[stays], self._without(stays), -self.problem.inclusion_cost)
-
-    def joined(self, functions: list[int], alpha: Array, at_least: float) -> LaplaceActive | None:
-        """With several functions more, if that gains ``at_least``."""
-        mode = self._larger(functions, alpha, at_least)
-        return None if mode is None else LaplaceActive(mode)
+        return self._tried(self._kept(stays), self.alpha[stays], -self.problem.inclusion_cost)
 
     def trial(self, i: int, alpha: float, at_least: float) -> float | None:
         """The precision, about this one or larger, with which adding function i would gain ``at_least``."""
-        mode = self._larger([i], np.array([alpha]), at_least)
-        return None if mode is None else float(mode.alpha[-1])
+        found = self.joined([i], np.array([alpha]), at_least)
+        return None if found is None else float(found.alpha[-1])
 
-    def _larger(self, functions: list[int], alpha: Array, at_least: float) -> Mode | None:
-        r"""The mode with functions more, at precisions with which that gains ``at_least``.
+    def joined(self, functions: list[int], alpha: Array, at_least: float) -> LaplaceActive | None:
+        r"""With several functions more, at precisions with which that gains ``at_least``.
 
         The predicted precisions may be too small where rows saturate; then larger ones are tried, as long as the slope
         of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.
         """
-        columns = self.problem.active([*self.indices, *functions])
-        found, start = self.statistics(), np.append(self.mean, np.zeros(len(functions)))
+        columns, found = self.problem.active([*self.indices, *functions]), self.statistics()
+        start = columns.at(np.append(self.mean, np.zeros(len(functions))))
         promise = 0.5 * float(np.sum((found.q2[functions] - found.s[functions]) / alpha))
         at_least += len(functions) * self.problem.inclusion_cost
         for weaker in _WEAKER:
             if weaker > 1.0 and promise / weaker <= at_least:
                 break
-            larger = np.append(self.alpha, weaker * alpha)
-            mode = find_better_mode(columns, larger, start, self._mode.point, self.evidence() + at_least)
-            if mode is not None:
-                return mode
+            larger = self._tried(start, np.append(self.alpha, weaker * alpha), at_least)
+            if larger is not None:
+                return larger
         return None
 
     def _reestimated(self, j: int, alpha: float) -> LaplaceActive | None:
@@ -234,7 +227,7 @@ class LaplaceActive(Active):
         for fraction in (1.0, 0.5, 0.25, 0.1):
             trial = self.alpha.copy()
             trial[j] = self.alpha[j] ** (1.0 - fraction) * alpha**fraction
-            found = self._tried(self._columns, trial, self.mean, same_outputs=True)
+            found = self._tried(self._mode.point, trial)
             if found is not None:
                 return found
         return None
@@ -281,7 +274,7 @@ class LaplaceActive(Active):
         if 0.5 * float(gradient @ step) < tol:
             return self, inverse, True
         while part > _SHORTEST:
-            there = self._tried(self._columns, self.alpha * np.exp(part * step), self.mean, same_outputs=True)
+            there = self._tried(self._mode.point, self.alpha * np.exp(part * step))
             if there is not None:
                 learned = _learn(inverse, part * step, gradient - there.gradient())
                 return there, learned, there.evidence() - self.evidence() < tol and part == 1.0
@@ -296,13 +289,11 @@ class LaplaceActive(Active):
         if idle <= needed:
             return None
         spared = len(idle) * self.problem.inclusion_cost
-        columns, alpha = self._kept(stays), self.alpha[stays]
-        beat = float(np.nextafter(self.evidence() - spared, -np.inf))
-        mode = find_better_mode(columns, alpha, self._without(stays), None, beat)
-        if mode is None:
-            needed |= idle
-            return None
-        return LaplaceActive(mode)
+        smaller = self.restricted(stays)
+        if smaller.evidence() >= self.evidence() - spared:
+            return smaller
+        needed |= idle
+        return None
 
     def squared_mean(self) -> Array:
         r""":math:`w_j^2 - w_j(\Sigma c)_j`, so that the slope of the evidence is exact although its mode moves."""
@@ -310,35 +301,30 @@ class LaplaceActive(Active):
 
     def moved(self, alpha: Array, beta: float) -> LaplaceActive:
         """At other precisions; there is no noise level."""
-        return LaplaceActive(find_mode(self._columns, alpha, self.mean, self._mode.point))
+        return LaplaceActive(find_mode(self._mode.point, alpha))
 
     def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
         """With some of its functions only."""
-        return LaplaceActive(find_mode(self._kept(stays), self.alpha[stays], self._without(stays)))
+        return LaplaceActive(find_mode(self._kept(stays), self.alpha[stays]))
 
-    def _without(self, stays: NDArray[np.bool_]) -> Array:
-        r"""Mode of the weights that stay where the others become zero, to first order.
+    def _kept(self, stays: NDArray[np.bool_]) -> Point:
+        r"""Some of the functions, about where their mode is once the others are zero.
 
-        With the others d and the rest r it is :math:`w_r - \Sigma_{rd}\Sigma_{dd}^{-1}w_d`.
+        With the others d and the rest r it is at :math:`w_r - \Sigma_{rd}\Sigma_{dd}^{-1}w_d` to first order.
         """
         goes = ~stays
         pull = solve_cholesky(cholesky(self.covariance[np.ix_(goes, goes)]), self.mean[goes])
-        return self.mean[stays] - self.covariance[np.ix_(stays, goes)] @ pull
+        columns = self.problem.active(np.array(self.indices, dtype=np.intp)[stays].tolist())
+        return columns.at(self.mean[stays] - self.covariance[np.ix_(stays, goes)] @ pull)
 
     def gradient(self) -> Array:
         r"""Derivative of the evidence with respect to :math:`\log\alpha` of the functions in the model."""
         return 0.5 * (1.0 - self.alpha * (self.variance + self.squared_mean()))
 
-    def _tried(
-        self, columns: ActiveColumns, alpha: Array, start: Array, at_least: float = 0.0, *, same_outputs: bool = False
-    ) -> LaplaceActive | None:
-        known = self._mode.point if same_outputs else None
-        mode = find_better_mode(columns, alpha, start, known, self._mode.evidence + at_least)
-        return None if mode is None else LaplaceActive(mode)
-
-    def _kept(self, stays: NDArray[np.bool_]) -> ActiveColumns:
-        """The columns of some of the functions."""
-        return self.problem.active([i for i, stay in zip(self.indices, stays, strict=True) if stay])
+    def _tried(self, start: Point, alpha: Array, at_least: float = 0.0) -> LaplaceActive | None:
+        """The model of these functions and precisions, if its evidence is higher by more than ``at_least``."""
+        mode = find_mode(start, alpha)
+        return LaplaceActive(mode) if mode.evidence > self.evidence() + at_least else None
 
     @property
     def _change(self) -> Any:

@@ -153,30 +153,24 @@ class LaplaceProblem(PartOfProblem):
         return ActiveColumns(self, indices)
 
 
-# -- what a posterior needs to know of the rows at given weights, wherever they are ----------------------------------
+class Point:
+    """The likelihood at some weights, to second order in them; each sum is made when it is asked for.
 
-
-@dataclass(frozen=True)
-class SummedPoint:
-    r"""The likelihood to second order in the active weights, from one pass over rows that are elsewhere.
-
-    What the columns need to find the rows again, the log likelihood, its gradient by the active weights, and
-    :math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`.
+    Attributes
+    ----------
+    columns : ActiveColumns
+        The active columns.
+    weights : ndarray of shape (a,)
+        Their weights.
     """
 
-    columns: ActiveColumns
-    outputs: Any
-    fit: float
-    slope: Array
-    gram: Array
+    def __init__(self, columns: ActiveColumns, weights: Array) -> None:
+        self.columns, self.weights, self._likelihood = columns, weights, columns.problem.likelihood
 
-
-class Rows:
-    """Outputs, and what the likelihood says there, each computed when it is first asked for."""
-
-    def __init__(self, likelihood: Likelihood, outputs: Any) -> None:
-        self._likelihood = likelihood
-        self.outputs = outputs
+    @cached_property
+    def outputs(self) -> Any:
+        """Outputs of all rows, (N, K)."""
+        return self.columns.predict(self.weights)
 
     @cached_property
     def fit(self) -> float:
@@ -185,38 +179,23 @@ class Rows:
 
     @cached_property
     def gradient(self) -> Any:
-        """Its gradient, (N, K)."""
+        """Its gradient by the outputs, (N, K)."""
         return self._likelihood.gradient(self.outputs)
 
     @cached_property
     def curvature(self) -> Curvature:
-        """Its curvature."""
+        """Its curvature by the outputs."""
         return self._likelihood.curvature(self.outputs)
-
-
-class RowsPoint:
-    """The same of rows at hand, each sum made when it is asked for: a line search needs one."""
-
-    def __init__(self, columns: ActiveColumns, rows: Rows) -> None:
-        self.columns, self.rows, self.outputs = columns, rows, rows.outputs
-
-    @property
-    def fit(self) -> float:
-        """Log likelihood."""
-        return self.rows.fit
 
     @cached_property
     def slope(self) -> Array:
         """Its gradient by the active weights."""
-        return self.columns.correlate(self.rows.gradient)
+        return self.columns.correlate(self.gradient)
 
     @cached_property
     def gram(self) -> Array:
-        """Inner products of the active columns in the curvature."""
-        return self.columns.gram(self.rows.curvature)
-
-
-Point = RowsPoint | SummedPoint
+        r""":math:`\boldsymbol\Phi_a^\top\mathbf B\boldsymbol\Phi_a`."""
+        return self.columns.gram(self.curvature)
 
 
 class ActiveColumns:
@@ -235,33 +214,29 @@ class ActiveColumns:
     def _taken(self, positions: Index) -> Any:
         return self.place.xp.take(self.values, self.place.indices(positions), axis=1)
 
-    def at(self, weights: Array, known: Point | None = None) -> Point:
-        """The likelihood at these weights; ``known`` is a point of the same outputs, where there is one."""
-        if known is not None and known.columns is self:
-            return known
-        rows = known.rows if isinstance(known, RowsPoint) else Rows(self.problem.likelihood, self.predict(weights))
-        return RowsPoint(self, rows)
+    def at(self, weights: Array) -> Point:
+        """The likelihood at these weights."""
+        return Point(self, weights)
 
-    def bend(self, point: Any, covariance: Array) -> tuple[Any, Array]:
+    def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
         r"""Derivatives of :math:`\log|\boldsymbol\Sigma^{-1}|`, by the outputs and by the active weights."""
-        rows = point.rows
-        change = self.problem.likelihood.curvature_change(rows.outputs, *self.spread(covariance, rows.curvature))
+        spread = self.spread(covariance, point.curvature)
+        change = self.problem.likelihood.curvature_change(point.outputs, *spread)
         return change, self.correlate(change)
 
-    def directions(self, point: Any, change: Any, root: Array, bend: Array) -> Directions:
+    def directions(self, point: Point, change: Any, root: Array, bend: Array) -> Directions:
         """What functions are multiplied with, for T&F eqs 24-25."""
-        rows = point.rows
-        half = self.weigh(rows.curvature, root)
+        half = self.weigh(point.curvature, root)
         along = change - (half @ self.place.put(root.T @ bend)).T
-        return Directions(self.place, rows.gradient, along, rows.curvature.diagonal, half)
+        return Directions(self.place, point.gradient, along, point.curvature.diagonal, half)
 
     def measure(
-        self, problem: LaplaceProblem, design: Design, point: Any, change: Any, root: Array, bend: Array
+        self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
     ) -> Measured:
         """Statistics of all functions of ``design``, by which those of ``problem`` are known: one pass over it."""
         return self.directions(point, change, root, bend).measure(design)
 
-    def screen(self, point: Any, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
+    def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
         """Statistics of all functions of the problem, exact for all candidates that may matter."""
         problem, directions = self.problem, self.directions(point, change, root, bend)
         here, stand_in = self.place is HOST, problem.stand_in

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from sparsebayes.inference.models.evidence import Array, log_evidence
 from sparsebayes.inference.models.linalg import cholesky, log_det, solve_cholesky
-from sparsebayes.inference.models.mode import ActiveColumns, Point
+from sparsebayes.inference.models.mode import Point
 
 _NEWTON_STEPS = 200
 # Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
@@ -27,37 +27,27 @@ class Mode:
 
     Attributes
     ----------
-    mean, alpha : ndarray of shape (a,)
-        The weights, and their precisions.
     point : Point
-        The likelihood there.
+        The weights, and the likelihood there.
+    alpha : ndarray of shape (a,)
+        Their precisions.
     """
 
-    mean: Array
-    alpha: Array
     point: Point
-
-    @classmethod
-    def at(cls, active: ActiveColumns, alpha: Array, weights: Array, known: Point | None = None) -> Mode:
-        """What there is at weights that are known to be the mode, or lie on the way to it."""
-        return cls(weights, alpha, active.at(weights, known))
+    alpha: Array
 
     def moved(self, step: Array, length: float) -> Mode:
         """A part of a step away."""
-        return Mode.at(self.point.columns, self.alpha, self.mean + length * step)
+        return Mode(self.point.columns.at(self.mean + length * step), self.alpha)
 
     @property
-    def outputs(self) -> Any:
-        """Outputs of all rows, (N, K), or whatever stands for them where the rows are elsewhere."""
-        return self.point.outputs
+    def mean(self) -> Array:
+        """The weights, (a,)."""
+        return self.point.weights
 
     @property
     def height(self) -> float:
         """The log posterior up to a constant (T&F eq. 10)."""
-        return self._height
-
-    @cached_property
-    def _height(self) -> float:
         return self.point.fit - 0.5 * float(self.alpha @ self.mean**2)
 
     @cached_property
@@ -78,23 +68,22 @@ class Mode:
         return log_evidence(self.point.fit, self.mean, self.alpha, log_det(self.factor))
 
 
-def find_mode(active: ActiveColumns, alpha: Array, start: Array, known: Point | None = None) -> Mode:
+def find_mode(start: Point, alpha: Array) -> Mode:
     """Damped Newton to the mode of the posterior (T&F eq. 10), from a warm start.
 
     The line search makes it converge from anywhere: the log posterior is strictly concave.
 
     Parameters
     ----------
-    active : ActiveColumns
-        The functions in the model.
-    alpha, start : ndarray of shape (a,)
-        Their precisions, and weights to begin with.
-    known : Point, optional
-        A point with the outputs of these weights, where there is one.
+    start : Point
+        The functions in the model, and weights to begin with.
+    alpha : ndarray of shape (a,)
+        Their precisions.
     """
     # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
-    enough, last = (_NEWTON_DECREMENT, 2) if active.problem.parent is None else (_ROUGH_DECREMENT, 1)
-    here, final = Mode.at(active, alpha, start, known), 0
+    exact = start.columns.problem.parent is None
+    enough, last = (_NEWTON_DECREMENT, 2) if exact else (_ROUGH_DECREMENT, 1)
+    here, final = Mode(start, alpha), 0
     for _ in range(_NEWTON_STEPS if len(alpha) else 0):
         gradient = here.point.slope - alpha * here.mean
         step = solve_cholesky(here.factor, gradient)
@@ -109,14 +98,6 @@ def find_mode(active: ActiveColumns, alpha: Array, start: Array, known: Point | 
         if final == last:
             break
     return here
-
-
-def find_better_mode(
-    active: ActiveColumns, alpha: Array, start: Array, known: Point | None, beat: float
-) -> Mode | None:
-    """The mode, if the evidence there is above ``beat``."""
-    mode = find_mode(active, alpha, start, known)
-    return mode if mode.evidence > beat else None
 
 
 class Climbed(Protocol):

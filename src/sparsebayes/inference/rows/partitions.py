@@ -20,7 +20,7 @@ from sparsebayes.basis.arrays import HOST
 from sparsebayes.design import DenseDesign, Design, LazyDesign
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.linalg import try_cholesky
-from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem, Point, SummedPoint
+from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem, Point
 from sparsebayes.inference.models.problem import Index
 from sparsebayes.inference.models.screening import Measured
 from sparsebayes.likelihood import Likelihood
@@ -118,6 +118,14 @@ class Counted(Design):
         raise TypeError("the rows are in partitions elsewhere and do not travel; only sums over them do")
 
 
+class SummedPoint(Point):
+    """The likelihood at some weights, from one pass over rows that are elsewhere."""
+
+    def __init__(self, columns: ActiveColumns, weights: Array, fit: float, slope: Array, gram: Array) -> None:
+        super().__init__(columns, weights)
+        self.fit, self.slope, self.gram = float(fit), slope, gram
+
+
 class PartitionedColumns(ActiveColumns):
     """The active columns of a partitioned problem: every question is one pass over the rows."""
 
@@ -131,16 +139,13 @@ class PartitionedColumns(ActiveColumns):
     def _sum(self, work: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
         return self.problem.passes.sum(work, self._model, *arguments)
 
-    def at(self, weights: Array, known: Point | None = None) -> Point:
+    def at(self, weights: Array) -> Point:
         """The likelihood at these weights: a Newton step's worth of sums."""
-        if known is not None and known.columns is self:
-            return known
-        fit, slope, gram = self._sum(_point, weights)
-        return SummedPoint(self, weights, float(fit), slope, gram)
+        return SummedPoint(self, weights, *self._sum(_point, weights))
 
-    def bend(self, point: Any, covariance: Array) -> tuple[Any, Array]:
+    def bend(self, point: Point, covariance: Array) -> tuple[Any, Array]:
         """The covariance, from which workers find the change of their rows, and the bend."""
-        return covariance, self._sum(_bend, point.outputs, covariance)[0]
+        return covariance, self._sum(_bend, point.weights, covariance)[0]
 
     def expected_gram(self, weights: Array, root: Array) -> Array:
         """Expected Gram matrix of classes."""
@@ -151,14 +156,14 @@ class PartitionedColumns(ActiveColumns):
         return self._sum(_asked, "left_out_gains", weights, covariance, shares)[0]
 
     def measure(
-        self, problem: LaplaceProblem, design: Design, point: Any, change: Any, root: Array, bend: Array
+        self, problem: LaplaceProblem, design: Design, point: Point, change: Any, root: Array, bend: Array
     ) -> Measured:
         """Statistics of all functions of ``problem``."""
         numbers = problem.numbers  # pyright: ignore[reportAttributeAccessIssue]
-        found = self._sum(_moments, numbers, point.outputs, change, root, bend)
+        found = self._sum(_moments, numbers, point.weights, change, root, bend)
         return Measured.of(HOST, zip(*found, strict=True))
 
-    def screen(self, point: Any, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
+    def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
         """Statistics of all functions of the problem."""
         return self.measure(self.problem, self.problem.design, point, change, root, bend)
 

@@ -85,15 +85,10 @@ class Branches:
     def __init__(self, problem: GaussianProblem, indices: Index, weights: Array, alpha: Array) -> None:
         self.problem = problem
         self.indices, self.weights, self.alpha = indices, weights.copy(), alpha.copy()
-        self._held: Array | None = None
-        if 8 * len(problem.target) * len(indices) <= _HELD_BYTES:
-            self._held = np.asfortranarray(problem.columns(indices))
-        self._prepare()
-
-    def _prepare(self) -> None:
-        self.__dict__.pop("_grams", None)
-        self.sqnorms = self.problem.sqnorms[self.indices]
-        self.residual = self.problem.target - self.product(self.weights)
+        held = 8 * len(problem.target) * len(indices) <= _HELD_BYTES
+        self._held = np.asfortranarray(problem.columns(indices)) if held else None
+        self.sqnorms = problem.sqnorms[indices]
+        self.residual = problem.target - self.product(weights)
 
     @cached_property
     def _grams(self) -> list[Array]:
@@ -114,12 +109,9 @@ class Branches:
         r""":math:`\langle b_m\rangle^2`, the mean over targets that share their precisions."""
         return np.mean(self.weights**2, axis=1)
 
-    def restrict(self, stays: NDArray[np.bool_]) -> None:
-        """Leave some functions out."""
-        self.indices, self.weights, self.alpha = self.indices[stays], self.weights[stays], self.alpha[stays]
-        if self._held is not None:
-            self._held = np.asfortranarray(self._held[:, stays])
-        self._prepare()
+    def only(self, stays: NDArray[np.bool_]) -> Branches:
+        """Some of the functions, with their weights."""
+        return Branches(self.problem, self.indices[stays], self.weights[stays], self.alpha[stays])
 
     # -- products ------------------------------------------------------------------------------------------
 
@@ -154,19 +146,16 @@ class Branches:
 
     # -- ways to climb -------------------------------------------------------------------------------------
 
-    @property
-    def few(self) -> bool:
-        """Whether the maximum costs less than the way there."""
-        return self._held is not None and min(self._held.shape) <= _FEW
-
     def exact(self, noise: float) -> float | None:
-        r"""The maximum itself; returns the gain of the log posterior, or None where rounding is in the way.
+        r"""The maximum itself, where it costs less than the way there; returns the gain of the log posterior.
+
+        None where rows and functions are many, or rounding is in the way.
 
         With functions no more than rows :math:`\mathbf b=(\boldsymbol\Phi^\top\boldsymbol\Phi+s\mathbf A)^{-1}
         \boldsymbol\Phi^\top\mathbf t`, else :math:`\mathbf b=\mathbf A^{-1}\boldsymbol\Phi^\top(\boldsymbol\Phi
         \mathbf A^{-1}\boldsymbol\Phi^\top+s\mathbf I)^{-1}\mathbf t`, of functions scaled by their prior deviations.
         """
-        if self._held is None or not self.size:
+        if self._held is None or not 0 < min(self._held.shape) <= _FEW:
             return None
         root = np.sqrt(self.alpha)
         scaled, target = self._held / root, self.problem.target
@@ -362,14 +351,11 @@ class Backfitting(Solver[BackfittingState]):
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> BackfittingState:
         """All functions, with weights zero."""
-        problem, xi, scale = active.problem, None, 0.0
-        if not active.exact:
-            xi, scale = np.zeros(problem.design.shape[0]), 1.0
-            problem = bound_problem(problem, xi)
+        xi = None if active.exact else np.zeros(active.problem.design.shape[0])
+        problem = active.problem if xi is None else bound_problem(active.problem, xi)
         indices = np.flatnonzero(problem.eligible)
-        sqnorms = problem.sqnorms[indices]
-        total = problem.n_effective * (scale or problem.mean_square)
-        alpha = np.full(len(indices), self.initial * float(np.sum(sqnorms)) / (total or 1.0))
+        total = problem.n_effective * active.problem.mean_square
+        alpha = np.full(len(indices), self.initial * float(np.sum(problem.sqnorms[indices])) / (total or 1.0))
         branches = Branches(problem, indices, np.zeros((len(indices), problem.n_targets)), alpha)
         noise = self.noise_start * problem.mean_square if learn_noise else 1.0 / active.beta
         state = BackfittingState(
@@ -408,21 +394,17 @@ class Backfitting(Solver[BackfittingState]):
 
         The noise, whose estimate here does not know what the fit has used up, is moved to the maximum of the evidence.
         """
-        problem, branches = state.active.problem, state.branches
-        indices = branches.indices.tolist()
-        beta, empty = 1.0 / state.noise, state.active
-        found = self._relevant(lambda i, alpha: empty.like(problem, i, alpha, beta=beta), indices, branches.alpha)
+        branches, empty = state.branches, state.active
+        found = self._with(empty, branches.indices, branches.alpha, 1.0 / state.noise)
+        while self.precisions == "each" and found.size:
+            s, q2 = found.leave_one_out()
+            if np.all(q2 > s):
+                break
+            found = self._with(empty, np.array(found.indices)[q2 > s], found.alpha[q2 > s], found.beta)
         return with_best_noise(found) if state.learn_noise else found
 
-    def _relevant(self, build: Callable[[list[int], Array], Active], indices: list[int], alpha: Array) -> Active:
-        active = build(indices, alpha)
-        while self.precisions == "each" and active.size:
-            s, q2 = active.leave_one_out()
-            stays = np.flatnonzero(q2 > s)
-            if len(stays) == active.size:
-                break
-            active = build([active.indices[j] for j in stays], active.alpha[stays])
-        return active
+    def _with(self, empty: Active, indices: Index, alpha: Array, beta: float) -> Active:
+        return empty.like(empty.problem, indices.tolist(), alpha, beta=beta)
 
     # -- one cycle -----------------------------------------------------------------------------------------
 
@@ -432,9 +414,8 @@ class Backfitting(Solver[BackfittingState]):
         steps = self.inner if state.cycles else _FIRST * self.inner
         state.cycles += 1
         if self.updates == "conjugate":
-            if branches.few and branches.exact(state.noise) is not None:
-                return 0.0
-            return branches.conjugate(state.noise, steps, _SETTLED * tol)
+            exact = branches.exact(state.noise) is not None
+            return 0.0 if exact else branches.conjugate(state.noise, steps, _SETTLED * tol)
         for _ in range(steps):
             if self.updates == "sequential":
                 gain = branches.sequential(state.noise)
@@ -448,12 +429,11 @@ class Backfitting(Solver[BackfittingState]):
         r""":math:`\psi`: all the noise where a precision is shared, next to none where each function has its own."""
         if self.precisions == "single":
             return state.noise
-        return _HIDDEN * (1.0 if state.xi is not None else state.branches.problem.mean_square)
+        return _HIDDEN * state.active.problem.mean_square
 
     def _rates(self, state: BackfittingState) -> Array:
-        problem = state.branches.problem
-        scale = 1.0 if state.xi is not None else problem.mean_square
-        return self.b * scale * problem.n_effective / state.branches.sqnorms
+        branches = state.branches
+        return self.b * state.active.problem.mean_square * branches.problem.n_effective / branches.sqnorms
 
     def _precisions(self, state: BackfittingState) -> None:
         r"""Precisions at the maximum of the bound.
@@ -506,7 +486,7 @@ class Backfitting(Solver[BackfittingState]):
         Q2 = np.mean((branches.correlate(branches.residual) / state.noise) ** 2, axis=1)
         leaves = (state.noise * branches.alpha > _OUTWEIGHED * branches.sqnorms) & (branches.alpha > 4.0 * Q2)
         if np.any(leaves):
-            branches.restrict(~leaves)
+            state.branches = branches.only(~leaves)
 
     def _assess(self, state: BackfittingState) -> None:
         """The bound on the evidence, and the log priors."""
