@@ -93,6 +93,13 @@ def test_copies_of_rows_are_weights(seed):
     assert_allclose(weighted.predict_proba(X), copied.predict_proba(X), rtol=1e-6)
 
 
+def test_the_certificate_says_how_far_a_compression_may_be_off():
+    X, t = datasets.make_ripley(800, random_state=0)
+    model, exact = (RVC(gamma=4.0, evidence="indicators", compression=c).fit(X, t) for c in ("auto", False))
+    assert 0.0 < model.certificate_.compression_error < 1e-3
+    assert exact.certificate_.compression_error == 0.0
+
+
 def test_probabilities_of_separable_classes_are_not_timid():
     X, y = load_digits(return_X_y=True)
     two = (y == 3) | (y == 5)

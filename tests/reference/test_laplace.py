@@ -103,6 +103,25 @@ def test_slope_of_adding_a_function_is_exact(classes):
         assert 0.5 * (found.q2[i] - found.s[i]) == pytest.approx(slope, rel=1e-3, abs=1e-3)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_gains_of_rows_left_out_are_those_of_modes_without_each(seed):
+    """To first order, of rows with a large say; shares of the covariance are compared by them."""
+    rng = np.random.default_rng(seed)
+    Phi, t = binary_problem(rng, n=16, m=5)
+
+    def mode(counts):
+        return LaplaceActive.from_model(laplace_problem(Phi, Bernoulli(t, counts)), list(range(5)), np.full(5, 0.3))
+
+    active, shares = mode(np.ones(16)), (1.0, 0.3, 0.01)
+    found, squares = active._columns.left_out_gains(active.mean, active.covariance, shares)
+    without = np.array([Phi[n] @ mode(np.where(np.arange(16) == n, 0.0, 1.0)).mean for n in range(16)])
+    variance = np.einsum("na,ab,nb->n", Phi, active.covariance, Phi)
+    y = (2.0 * t - 1.0) * without
+    logs = [-np.logaddexp(0.0, -y / np.sqrt(1.0 + np.pi * share * variance / 8.0)) for share in shares]
+    np.testing.assert_allclose(found, [np.sum(log - logs[0]) for log in logs], atol=0.2)
+    np.testing.assert_allclose(squares, [np.sum((log - logs[0]) ** 2) for log in logs], rtol=0.5)
+
+
 def test_newton_converges_from_far_away():
     rng = np.random.default_rng(5)
     Phi, _ = binary_problem(rng, n=60)

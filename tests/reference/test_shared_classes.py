@@ -194,6 +194,20 @@ def test_a_certificate_sees_a_function_that_is_missing_and_what_functions_cost()
     assert certificate.excluded_gain == pytest.approx(free.excluded_gain - 1.5, rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_outputs_of_rows_left_out_are_those_of_modes_without_a_copy_of_each(seed):
+    """To first order, and all directions taken for equally curved."""
+    problem = problem_of(seed, weighted=True)
+    model, counts, targets = model_of(problem), problem.likelihood.weights, problem.likelihood.targets
+    found, exact = model.left_out_outputs(model.every(1)) - model.outputs, []
+    for n in range(0, 60, 3):
+        fewer = replace(problem, likelihood=Categorical(targets, np.where(np.arange(60) == n, counts - 1.0, counts)))
+        units = ClassRows(fewer).norms[model.functions] / model.rows.norms[model.functions]
+        exact.append((model_of(fewer, model.functions, model.alpha * units**2).outputs - model.outputs)[n])
+    assert np.linalg.norm(found[::3] - exact) < 0.65 * np.linalg.norm(exact)
+    assert np.vdot(found[::3], exact) == pytest.approx(np.vdot(found[::3], found[::3]), rel=0.3)
+
+
 def test_a_certificate_sees_a_function_that_costs_more_than_it_brings():
     problem = problem_of(6, n=80, classes=3)
     settled = model_of(problem).settled(1e-6)

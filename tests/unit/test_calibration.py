@@ -240,6 +240,44 @@ def test_folds_at_random_follow_the_rows_and_not_their_order():
     assert np.any(np.diff(fold[:30][np.argsort(values[:30, 0])]) == 0)
 
 
+@pytest.mark.parametrize(
+    ("says", "counts", "preferred"),
+    [
+        pytest.param([1.5, 1.5, -1.0, -1.0], [1, 1, 3, 3], False, id="weighted"),
+        pytest.param([1.5, 1.5, -1.0, -1.0], [1, 1, 1, 1], True, id="plain"),
+        pytest.param([100.0, -1.0, -1.0, -1.0, -1.0], [1] * 5, False, id="loud for"),
+        pytest.param([-100.0, 1.0, 1.0, 1.0, 1.0], [1] * 5, True, id="loud against"),
+    ],
+)
+def test_a_row_speaks_for_a_noise_as_often_as_it_counts_and_not_louder_than_others(
+    says, counts, preferred, monkeypatch
+):
+    values = np.arange(1.0, 1.0 + len(says))[:, None]
+    problem = GaussianProblem(DenseDesign(values), values, np.array(counts, dtype=float), np.ones(1, dtype=bool))
+    judge = Folds(problem, parts=len(says))
+    monkeypatch.setattr(judge, "densities", lambda beta, size: np.array(says) if beta == 1.0 else np.zeros(len(says)))
+    assert judge.prefer(1.0, 2.0, 1) == preferred
+
+
+@pytest.mark.parametrize(
+    ("ratios", "less"),
+    [
+        pytest.param([0.8] * 5, True, id="clearly"),
+        pytest.param([1.0] * 5, False, id="alike"),
+        pytest.param([0.99] * 5, False, id="hardly"),
+        pytest.param([1.25] * 5, False, id="more"),
+        pytest.param([1e4, 0.8, 0.8, 0.8, 0.8], True, id="one fold missed"),
+        pytest.param([1e-4, 1.0, 1.0, 1.0, 1.0], False, id="one fold missed by the other"),
+    ],
+)
+def test_errors_are_less_where_they_are_so_in_most_folds(ratios, less, monkeypatch):
+    values = np.arange(1.0, 21.0)[:, None]
+    judge = Folds(GaussianProblem(DenseDesign(values), values, np.ones(20), np.ones(1, dtype=bool)))
+    squares = {1.0: np.repeat(ratios, 4), 2.0: np.ones(20)}
+    monkeypatch.setattr(judge, "squared_errors", lambda beta, size: squares[beta])
+    assert judge.errs_less(1.0, 2.0, 1) == less
+
+
 def test_no_more_parts_are_searched_than_needed():
     rng = np.random.default_rng(7)
     values = rng.standard_normal((100, 3))

@@ -321,6 +321,7 @@ def test_a_set_of_one_is_there_only_where_its_probability_reaches_the_coverage(s
         X = rng.standard_normal((60, 1))
         found = single_effects(X, strength * X[:, 0] + rng.standard_normal(60))
         probabilities.append(found.inclusion[0])
+        assert found.n_effects[0] == pytest.approx(found.inclusion[0])  # one candidate carries one effect at most
         for coverage in (0.2, 0.6, 0.95):
             sets = found.credible_sets(coverage)
             assert len(sets) <= (found.inclusion[0] >= coverage)

@@ -205,7 +205,7 @@ def test_classes_far_out_are_those_of_the_direction(plane, classes, direction):
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_outputs_whose_variance_is_nothing_are_finite_far_out(sign):
-    certain = ClassPosterior(np.array([0]), np.array([0]), 1, np.array([1e3]), np.zeros((1, 1)))
+    certain = ClassPosterior(np.array([0]), np.array([0]), 1, np.array([1e12]), np.zeros((1, 1)))
     values = sign * FAR[:, None]
     for moderated in (False, True):
         decided = certain.decide(values, moderated=moderated)
