@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
-from sparsebayes.basis import RBF
+from sparsebayes.basis import RBF, Callable, Heaviside, Linear, Polynomial, Precomputed
 from sparsebayes.estimators import checks, cluster, dictionary, streaming
 from sparsebayes.inference import SOLVERS, Sequential
 from sparsebayes.studies.storages import page as storages_page
@@ -108,8 +108,13 @@ def others():
     for shared in (False, True):
         found.append(case(SparseBayesRegressor, "targets", f"shared {shared}", {"shared_support": shared}))
         found.append(case(RVR, "targets", f"shared {shared}", KERNEL | {"shared_support": shared}))
+    for name, basis in FUNCTIONS.items():
+        found.append(case(SparseBayesRegressor, "gaussian", name, {"basis": basis}))
+        found.append(case(SparseBayesClassifier, "two", name, {"basis": basis, "evidence": "laplace"}))
     return [
         *found,
+        case(RVR, "gaussian", "sum", {"kernel": RBF(4.5) + Linear()}),
+        case(RVR, "gaussian", "callable", {"kernel": _gaussian}),
         case(SparseBayesRegressor, "gaussian", "centres-split", split),
         case(SparseBayesRegressor, "gaussian", "noise", {"noise_variance": 0.01}),
         case(SparseBayesClassifier, "three", "ovr", {"multi_class": "ovr"}),
@@ -125,7 +130,21 @@ def _shifted(centres, rng):
     return centres + 0.1
 
 
+def _gaussian(X, Z):
+    return np.exp(-0.05 * np.square(X[:, None] - Z).sum(axis=2))
+
+
 KERNEL = {"gamma": 0.05}
+# What depends on no row, on some rows, on all rows, or on all of them with a function on each.
+FUNCTIONS = {
+    "polynomial": Polynomial(2),
+    "precomputed": Precomputed(),
+    "linear and some": Linear() + RBF(1.5, centres=8),
+    "some of them": RBF(2.5, centres=8),
+    "steps": Linear() + Heaviside(),
+    "every row": RBF(4.5),
+    "own code": Callable(_gaussian, centres=8),
+}
 OPTIONS = {
     "exchange": {"solver": Sequential(exchange="converged")},
     "always": {"solver": Sequential(exchange="always")},

@@ -219,6 +219,14 @@ _FORMULAE: dict[type[Kernel], Callable[[Any, Any, Any, Any], Any]] = {
 }
 
 
+FORMS = (*(kernel.__name__ for kernel in _FORMULAE), Bias.__name__, Linear.__name__)
+
+
+def has_form(basis: Basis) -> bool:
+    """Whether functions of this kind can be computed on a device."""
+    return isinstance(basis, Bias | Linear) or type(basis) in _FORMULAE
+
+
 class ArrayFunctions(KernelFunctions):
     """One kernel at M centres that live on a device.
 
@@ -305,11 +313,8 @@ def bind_elsewhere(basis: Basis, X: Any) -> Functions:
         return Joined([bind_elsewhere(term, X) for term in basis.bases])
     if isinstance(basis, Bias | Linear):
         return basis.bind(np.zeros((1, X.shape[1])))
-    if not isinstance(basis, Kernel) or type(basis) not in _FORMULAE:
-        raise TypeError(
-            f"{type(basis).__name__} has no form in the array API; on a device use "
-            f"{', '.join(kernel.__name__ for kernel in _FORMULAE)}, Bias or Linear, or pass np.asarray(X)"
-        )
+    if not isinstance(basis, Kernel):
+        raise TypeError(f"{type(basis).__name__} has no form in the array API; pass np.asarray(X)")
     place, (n, d) = Place.of(X), X.shape
     kernel = basis._settled(d)
     if basis.centres is None:
@@ -377,12 +382,14 @@ def to_floats(array: Any, name: str) -> Any:
 
 
 __all__ = [
+    "FORMS",
     "HOST",
     "ArrayFunctions",
     "Floats",
     "Place",
     "bind_elsewhere",
     "evaluate_elsewhere",
+    "has_form",
     "is_elsewhere",
     "to_floats",
 ]

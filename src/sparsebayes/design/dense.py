@@ -56,9 +56,9 @@ class DenseDesign(Design):
         taken = self._Phi.take(idx, axis=1) if self._by_rows else self._Phi.T.take(idx, axis=0).T
         return taken.astype(np.float64, copy=False)
 
-    def rows(self, part: slice) -> Floats:
-        """Return Φ[part], a new array of all columns on a run of rows."""
-        return self._Phi[part].astype(np.float64)
+    def rows(self, part: slice, idx: Any = slice(None)) -> Floats:
+        """Return Φ[part, idx], a new array of all or some columns on a run of rows."""
+        return self._Phi[part, idx].astype(np.float64)
 
     def correlate(self, V: ArrayLike) -> Floats:
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""

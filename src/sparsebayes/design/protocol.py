@@ -38,9 +38,9 @@ class Design(ABC):
     def columns(self, idx: Any) -> Floats:
         """Return Φ[:, idx], a new (N, k) array."""
 
-    def rows(self, part: slice) -> Floats:
-        """Return Φ[part], a new array of all columns on a run of rows."""
-        return self.columns(slice(None))[part]
+    def rows(self, part: slice, idx: Any = slice(None)) -> Floats:
+        """Return Φ[part, idx], a new array of all or some columns on a run of rows."""
+        return self.columns(idx)[part]
 
     def matvec(self, w: ArrayLike, idx: Any) -> Floats:
         """Return Φ[:, idx] w for weights (k,) or (k, T)."""
@@ -172,9 +172,13 @@ class HStack(Design):
             result[:, where] = part.columns(place)
         return result
 
-    def rows(self, part: slice) -> Floats:
-        """Return Φ[part], a new array of all columns on a run of rows."""
-        return np.hstack([each.rows(part) for each in self.parts])
+    def rows(self, part: slice, idx: Any = slice(None)) -> Floats:
+        """Return Φ[part, idx], a new array of all or some columns on a run of rows."""
+        routes = list(self._routes(idx))
+        result = np.empty((len(range(*part.indices(self._shape[0]))), sum(where.size for _, where, _ in routes)))
+        for each, where, place in routes:
+            result[:, where] = each.rows(part, place)
+        return result
 
     def matvec(self, w: ArrayLike, idx: Any) -> Floats:
         """Return Φ[:, idx] w for weights (k,) or (k, T)."""

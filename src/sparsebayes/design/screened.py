@@ -39,6 +39,10 @@ class ScreenedDesign(Design):
         """Return Φ[:, idx], a new (N, k) array."""
         return self.exact.columns(idx)
 
+    def rows(self, part: slice, idx: Any = slice(None)) -> Floats:
+        """Return Φ[part, idx], a new array of all or some columns on a run of rows."""
+        return self.exact.rows(part, idx)
+
     def correlate(self, V: ArrayLike) -> Floats:
         """Return Φᵀ V: (M,) for a vector (N,), (M, T) for a matrix (N, T)."""
         return self.stand_in.correlate(V)

@@ -19,8 +19,8 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.class_weight import compute_sample_weight
 
-from sparsebayes.basis import Basis, Bias, Kernel, Linear, Polynomial
-from sparsebayes.basis.arrays import is_elsewhere, to_host
+from sparsebayes.basis import Basis, Bias, Kernel, Linear, Polynomial, Precomputed
+from sparsebayes.basis.arrays import FORMS, has_form, is_elsewhere, to_host
 from sparsebayes.chunks import as_chunks
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.inference import SOLVERS, Sequential, Solver
@@ -246,6 +246,7 @@ ELSEWHERE = Storage(
         Need.RESIDUALS: "noise that varies is learned on the host only",
         Need.FRESH: "functions are made on the host only",
         Need.WIDTHS: "kernels are learned on the host only",
+        Need.FORMS: "functions are computed where the rows are",
     },
 )
 CHUNKS = Storage(
@@ -256,6 +257,7 @@ CHUNKS = Storage(
         Need.RESIDUALS: _SUMS_ONLY,
         Need.FRESH: _SUMS_ONLY,
         Need.CENTRES: _SUMS_ONLY,
+        Need.ALL_ROWS: _SUMS_ONLY,
         Need.WIDTHS: _SUMS_ONLY,
         Need.DEVICE: "rows that come in chunks are reduced on the host",
     },
@@ -267,6 +269,7 @@ DASK = Storage(
         Need.ROWS: _TRAVEL,
         Need.RESIDUALS: _TRAVEL,
         Need.FRESH: _TRAVEL,
+        Need.ALL_ROWS: _TRAVEL,
         Need.WIDTHS: _TRAVEL,
         Need.LEFT_OUT: _TRAVEL,
         Need.WEIGHTS: "rows of Dask collections have none",
@@ -492,7 +495,7 @@ def _centred(estimator: Any) -> bool:
 def fixed(basis: Basis | None) -> bool:
     """Whether the functions depend on no row."""
     return all(
-        isinstance(term, Bias | Linear | Polynomial)
+        isinstance(term, Bias | Linear | Polynomial | Precomputed)
         or (isinstance(term, Kernel) and term.centres is not None and not isinstance(term.centres, Integral))
         for term in (() if basis is None else basis._terms())
     )
@@ -508,11 +511,21 @@ def _some_zero(sample_weight: Any) -> bool:
 
 def _functions(estimator: Any) -> Iterable[Ask]:
     """What the functions of an estimator ask."""
-    if hasattr(estimator, "kernel"):
+    by_rows = hasattr(estimator, "kernel")
+    basis = estimator.kernel if by_rows else estimator.basis
+    terms = basis._terms() if isinstance(basis, Basis) else ()
+    said = f"{'kernel' if by_rows else 'basis'}={basis!r}"
+    if by_rows:
         other = type(estimator).__name__.replace("RVR", "SparseBayesRegressor").replace("RVC", "SparseBayesClassifier")
         yield Ask(type(estimator).__name__, Need.CENTRES, f"use {other} with the columns of X or with given centres")
-    elif isinstance(estimator.basis, Basis):
-        yield Ask(f"basis={estimator.basis!r}", Need.FUNCTIONS, "use basis=None for the columns of X")
+    elif terms:
+        yield Ask(said, Need.FUNCTIONS, "use basis=None for the columns of X")
+    if any(isinstance(term, Kernel) and term.centres is None for term in terms):
+        yield Ask(said, Need.CENTRES, "give kernels their centres, as an array or as a number")
+    if not all(isinstance(term, Kernel) or fixed(term) for term in terms):
+        yield Ask(said, Need.ALL_ROWS, "use kernels with centres")
+    if callable(basis) or not all(has_form(term) for term in terms):
+        yield Ask(said, Need.FORMS, f"use {', '.join(FORMS[:-1])} or {FORMS[-1]}")
 
 
 def check_varying(est: Any, n_targets: int) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.basis import Basis, Functions
+from sparsebayes.basis.base import Joined, check_count
 from sparsebayes.basis.kernels import Kernel, KernelFunctions, farthest_rows
 from sparsebayes.design.centred import coarse
 from sparsebayes.inference.rows.partitions import Partition
@@ -20,7 +21,7 @@ from sparsebayes.typing import Array, Index
 
 # Up to this many rows every one of them is a candidate; beyond, so many are chosen that cover the inputs.
 CANDIDATES = 2000
-# Rows of a partition, evenly spaced, among which candidates are chosen.
+# Rows of a partition, evenly spaced, among which candidates are chosen; up to so many rows in all, among them all.
 _LOOKED_AT = 20_000
 # Contributions added by one task, so that no worker holds those of all partitions.
 _FAN_IN = 8
@@ -244,12 +245,20 @@ def _add(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 def bind_on_cluster(basis: Basis, cluster: Cluster, random_state: Any) -> Functions:
     """Functions of a basis for rows that stay where they are."""
+    parts = [_bind_term(term, cluster, random_state) for term in basis._terms()]
+    return parts[0] if len(parts) == 1 else Joined(parts)
+
+
+def _bind_term(basis: Basis, cluster: Cluster, random_state: Any) -> Functions:
     d = cluster.n_features
     if not isinstance(basis, Kernel) or not (basis.centres is None or isinstance(basis.centres, Integral)):
-        return basis.bind(np.zeros((1, d)), random_state=random_state)
+        return basis.bind(np.zeros((1, d)))  # it depends on no row
     kernel = basis._settled(d)
-    if basis.centres is None and cluster.n_rows <= CANDIDATES:
+    if cluster.n_rows <= (CANDIDATES if basis.centres is None else _LOOKED_AT):
         centres, rows = cluster.merge(_all_rows, _stack)
+        if basis.centres is not None:
+            chosen = farthest_rows(kernel.scaled(centres), check_count("centres", basis.centres), random_state)
+            centres, rows = centres[chosen], rows[chosen]
     else:
         count = CANDIDATES if basis.centres is None else int(basis.centres)
         centres, rows = cluster.merge(partial(_cover, kernel=kernel, count=count), partial(_cover_all, kernel, count))

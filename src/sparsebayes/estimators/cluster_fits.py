@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.basis import Functions, Linear
-from sparsebayes.basis.kernels import KernelFunctions
+from sparsebayes.basis.base import Joined
+from sparsebayes.basis.kernels import KernelFunctions, distinct_rows
 from sparsebayes.design import DenseDesign, Reduction, representatives
 from sparsebayes.estimators import classification, regression
 from sparsebayes.estimators.checks import check_largest
@@ -47,12 +48,12 @@ _SAMPLE = 4
 
 
 def dictionary_on(
-    cluster: Cluster, functions: Functions, basis: Any, fit_intercept: bool, shift: Array | None = None
+    cluster: Cluster, functions: Functions, basis: Any, fit_intercept: bool, by_row: bool, shift: Array | None = None
 ) -> Dictionary:
     """The dictionary of functions on rows that are elsewhere."""
     m = len(functions)
     bias = m if fit_intercept else None
-    return Dictionary(Counted(cluster.n_rows, m + fit_intercept), functions, basis, m, bias, shift=shift)
+    return Dictionary(Counted(cluster.n_rows, m + fit_intercept), functions, basis, m, bias, by_row=by_row, shift=shift)
 
 
 class CentredColumns(Functions):
@@ -86,14 +87,17 @@ def _on_rows(dictionary: Dictionary) -> Functions:
 
 def _eligible(functions: Functions, fit_intercept: bool, columns: Array | None) -> NDArray[np.bool_]:
     """Functions that are not a copy of an earlier one: by their centres, or by their coordinates."""
+    if columns is not None and not isinstance(functions, KernelFunctions):
+        return representatives(DenseDesign(columns)) == np.arange(columns.shape[1])
+    parts = functions.parts if isinstance(functions, Joined) else [functions]
+    return np.concatenate([*(_first_of_each(part) for part in parts), np.ones(int(fit_intercept), dtype=bool)])
+
+
+def _first_of_each(functions: Functions) -> NDArray[np.bool_]:
+    """Functions that are not centred where an earlier one is."""
     if isinstance(functions, KernelFunctions):
-        first = np.zeros(len(functions) + fit_intercept, dtype=bool)
-        first[np.unique(functions.centres, axis=0, return_index=True)[1]] = True
-        first[len(functions) :] = True
-        return first
-    if columns is None:
-        return np.ones(len(functions) + fit_intercept, dtype=bool)
-    return representatives(DenseDesign(columns)) == np.arange(columns.shape[1])
+        return distinct_rows(functions.centres)
+    return np.ones(len(functions), dtype=bool)
 
 
 def fit_regression(
@@ -126,7 +130,7 @@ def _on_few_rows(
     )
     distinct = _eligible(functions, task.fit_intercept, held[:, :-1])
     even = replace(task, weights=np.full(len(held), n / len(held)))
-    return even, replace(few, distinct=distinct), np.sqrt(len(held) / n) * rows.targets
+    return even, replace(few, distinct=distinct, by_row=dictionary.by_row), np.sqrt(len(held) / n) * rows.targets
 
 
 def _triangle(cluster: Cluster, functions: Functions, *settings: Any) -> Array:

@@ -336,7 +336,7 @@ class Inputs(Described, Explained, Portable, ABC):
         basis = self._make_basis(cluster, np.ones(1))
         functions = bind_on_cluster(basis or Linear(), cluster, self.random_state)
         shift = column_means(cluster) if basis is None and self.fit_intercept else None
-        dictionary = dictionary_on(cluster, functions, basis or Linear(), self.fit_intercept, shift)
+        dictionary = dictionary_on(cluster, functions, basis or Linear(), self.fit_intercept, self._by_row, shift)
         weights = np.array([float(cluster.n_rows)])
         task = Task(
             cluster,

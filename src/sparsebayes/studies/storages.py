@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
-from sparsebayes.basis import RBF, Bias
+from sparsebayes.basis import RBF, Basis, Bias, Heaviside, Polynomial
 from sparsebayes.estimators.checks import (
     STORAGES,
     Ask,
@@ -89,10 +89,18 @@ def page() -> str:
 
 def _estimators() -> list[tuple[str, list[Ask] | None]]:
     solver, fixed = Sequential(), RBF(1.0, centres=[[0.0]])
+
+    def regressor(basis: Basis) -> list[Ask]:
+        return asks_of_regression(SparseBayesRegressor(basis), solver)
+
     return [
         ("`RVR`: a kernel on every row", asks_of_regression(RVR(), solver)),
         ("`SparseBayesRegressor()`: the columns of X", asks_of_regression(SparseBayesRegressor(), solver)),
-        ("`SparseBayesRegressor(basis)`", asks_of_regression(SparseBayesRegressor(Bias() + fixed), solver)),
+        ("`SparseBayesRegressor(basis)`", regressor(Bias() + fixed)),
+        ("`SparseBayesRegressor(RBF(1.0))`: a kernel on every row", regressor(RBF(1.0))),
+        ("`SparseBayesRegressor(RBF(1.0, centres=100))`", regressor(RBF(1.0, centres=100))),
+        ("`SparseBayesRegressor(Polynomial(2))`, `Precomputed()`", regressor(Polynomial(2))),
+        ("`SparseBayesRegressor(Heaviside())`, `Gabor()`", regressor(Heaviside())),
         ("`RVC`: a kernel on every row", asks_of_classification(RVC(), solver)),
         ("`SparseBayesClassifier()`", asks_of_classification(SparseBayesClassifier(), solver)),
         ("`SparseBayesClassifier(basis)`", asks_of_classification(SparseBayesClassifier(fixed), solver)),

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dsyrk  # pyright: ignore[reportAttributeAccessIssue]
 
 from sparsebayes.basis.arrays import HOST
 from sparsebayes.basis.places import Places
@@ -30,9 +31,8 @@ from sparsebayes.design import (
     rank,
     representatives,
 )
-from sparsebayes.design.protocol import BLOCK_BYTES
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, semidefinite_root
-from sparsebayes.threads import on_all_cores
+from sparsebayes.threads import on_all_cores, side_by_side
 from sparsebayes.typing import Array, Index
 
 # Below this fraction of the targets' mean square the noise is not distinguishable from rounding error in the
@@ -46,7 +46,7 @@ _FEW = 1e-3
 # which this part cannot tell apart are not blown up on the others; how many functions and rows are multiplied at once,
 # and how many sums over rows are made side by side: not one for each core, or the result would depend on their number.
 _REGULARISED = 1e-6
-_TILE, _TILE_ROWS, _SUMS = 512, 4096, 4
+_TILE, _TILE_ROWS, _SUMS = 512, 1024, 4
 # Entries of a dictionary up to which copies of a row are looked for, and decimals to which copies agree.
 _ENTRIES, _DECIMALS = 1 << 25, 9
 
@@ -367,17 +367,25 @@ class GaussianProblem(PartOfProblem):
 
     def exact_moments(self, idx: Index, vectors: Array) -> Array:
         """Correlations of some functions with whitened vectors, exactly; their norms and projections become exact."""
-        step = max(1, BLOCK_BYTES // (8 * len(self._root)))
-        blocks = [idx[start : start + step] for start in range(0, len(idx), step)]
+        k, targets = vectors.shape[1], self.target
 
-        def measure(block: Index) -> tuple[Array, Array, Array]:
-            values = self.columns(block)
-            return values.T @ vectors, values.T @ self.target, np.einsum("nm,nm->m", values, values)
+        def measure(part: slice) -> tuple[Array, Array]:
+            products, norms = np.zeros((len(idx), k + self.n_targets)), np.zeros(len(idx))
+            for start in range(part.start, part.stop, _TILE_ROWS):
+                rows = slice(start, min(start + _TILE_ROWS, part.stop))
+                values = self.design.rows(rows, idx)
+                if not self._even:
+                    values *= self._root[rows]
+                products[:, :k] += values.T @ vectors[rows]
+                products[:, k:] += values.T @ targets[rows]
+                norms += np.einsum("nm,nm->m", values, values)
+            return products, norms
 
-        found = on_all_cores(measure, blocks)
-        self.sqnorms[idx] = np.concatenate([norms for _, _, norms in found])
-        self.projection[idx] = np.concatenate([projection for _, projection, _ in found])
-        return np.concatenate([products for products, _, _ in found])
+        found = side_by_side(measure, len(targets))
+        products = np.sum([products for products, _ in found], axis=0)
+        self.sqnorms[idx] = np.sum([norms for _, norms in found], axis=0)
+        self.projection[idx] = products[:, k:]
+        return products[:, :k]
 
     def reduced(self, tell: Callable[[float], None], *, noise_given: bool) -> GaussianProblem | None:
         """What to search in instead, where that is known before any function is scored; None where it is not.
@@ -464,7 +472,7 @@ class GaussianProblem(PartOfProblem):
         tiles = [slice(start, min(start + _TILE, m)) for start in range(0, m, _TILE)]
 
         def add_up(run: int) -> tuple[Array, Array]:
-            products, projected = np.zeros((m, m)), np.zeros((m, self.n_targets))
+            products, projected = np.zeros((m, m), order="F"), np.zeros((m, self.n_targets))
             stop = n * (run + 1) // _SUMS
             for start in range(n * run // _SUMS, stop, _TILE_ROWS):
                 rows = slice(start, min(start + _TILE_ROWS, stop))
@@ -474,7 +482,7 @@ class GaussianProblem(PartOfProblem):
                 made = np.empty_like(values)
                 for tile in tiles:
                     made[:, tile] = values[:, : tile.stop] @ inverse[: tile.stop, tile]
-                products += made.T @ made
+                products = dsyrk(1.0, made.T, beta=1.0, c=products, overwrite_c=True)  # above the diagonal
                 projected += made.T @ self.target[rows]
                 done[run] += rows.stop - rows.start
                 tell(float(done.sum()) / n)
