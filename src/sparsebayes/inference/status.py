@@ -175,7 +175,7 @@ class Certificate:
         Bound on the error of the entries of the dictionary that all of this was computed from; zero where that was the
         dictionary itself.
     start : int
-        Which start won (0: the paper's schedule).
+        Which start won, numbered from 0 in the order in which they were made.
     tol : float
         Tolerance in nats.
     left_aside : int
