@@ -2,8 +2,8 @@
 The search, move by move
 ========================
 
-The objective never falls within a start. Where the noise is learned the search starts several times, and the best
-result is kept.
+The objective never falls within a start. Where the noise is learned the search starts several times. The highest
+objective is kept, unless it uses up many more rows and predicts rows that were left out worse.
 """
 
 from sparsebayes import RVR

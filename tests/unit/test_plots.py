@@ -89,6 +89,13 @@ class TestOthers:
         kept = [text for text in shown.ax_.get_legend_handles_labels()[1] if "kept" in text]
         assert kept == [f"start {est.certificate_.start}, kept"]
 
+    def test_a_start_that_is_gone_on_with_is_no_line_across_the_others(self):
+        est = RVR(gamma=1 / 16).fit(*make_sinc(100, noise=0.1, random_state=0))
+        starts = np.array([record.start for record in est.history_])
+        assert np.any(np.diff(starts) < 0)
+        for line, start in zip(plot_evidence(est).ax_.get_lines(), dict.fromkeys(starts), strict=True):
+            np.testing.assert_array_equal(np.isnan(line.get_ydata()), starts != start)
+
     def test_a_search_of_one_record_is_seen(self, ripley):
         est = ripley[0]
         assert len(est.history_) == 1

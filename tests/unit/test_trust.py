@@ -53,6 +53,16 @@ def test_noise_is_not_held_high_where_many_functions_predict_better(seed):
     assert 0.5 <= model.noise_variance_ <= 2.0
 
 
+@pytest.mark.parametrize("seed", [0, 4, 5])
+def test_many_functions_that_err_less_on_rows_left_out_are_believed(seed):
+    """By their densities alone ten functions were kept, with the noise at seven times its variance."""
+    X, y = datasets.make_friedman1(150, noise=1.0, random_state=seed)
+    new, observed = datasets.make_friedman1(2000, noise=1.0, random_state=99)
+    model = RVR(gamma=0.5).fit(X, y)
+    assert len(model.relevance_) > 30
+    assert np.sqrt(np.mean((model.predict(new) - observed) ** 2)) < 2.5  # 2.7 to 3
+
+
 @pytest.mark.parametrize("seed", [6, 8])
 def test_narrow_functions_on_noise_alone_leave_it_noise(seed):
     rng = np.random.default_rng(seed)

@@ -63,9 +63,9 @@ SETTINGS = """
         Largest number of moves in one start.
     compression : {"auto", False}
         Whether a smooth kernel may be searched by factors of low rank where that pays; the answer is certified without
-        them where that is affordable.  Of a kernel on more than 3,000 rows that has no low rank, or that several
-        classes share, 3,000 functions are candidates then, and ``certificate_.left_aside`` says how many are not.
-        False never compresses, and makes all functions candidates.
+        them where that is affordable.  Of a kernel on more than 3,000 rows that has no low rank, 3,000 functions are
+        candidates then, and ``certificate_.left_aside`` says how many are not.  False never compresses, and makes all
+        functions candidates.
     storage : {"float64", "float32"}
         Precision in which the values of the functions are held, on the host or on a device, where they are held;
         float32 halves the memory, and all statistics are computed in float64 still.

@@ -54,12 +54,15 @@ class EvidenceDisplay(Display):
         for start in dict.fromkeys(self.starts.tolist()):
             mine = self.starts == start
             won = start == self.winner
+            beside = np.concatenate([[False], mine, [False]])
+            alone = np.flatnonzero(mine & ~beside[:-2] & ~beside[2:])  # a line of one point is not seen
             ax.plot(
-                steps[mine],
-                self.objective[mine],
+                steps,
+                np.where(mine, self.objective, np.nan),  # a start that is gone on with is no line across the others
                 color=BLUE if won else GREY,
                 linewidth=2.0 if won else 1.2,
-                marker="o" if np.sum(mine) == 1 else None,  # a line of one point is not seen
+                marker="o" if len(alone) else None,
+                markevery=alone,
                 label=f"start {start}" + (", kept" if won else ""),
             )
         if len(self.objective):
