@@ -294,7 +294,8 @@ class _Run:
     def _begin_again(self, model: Active, batch: int | None = None) -> None:
         """Search from a model, in batches of this size; where that ends higher, it is the best."""
         state = self.best.state
-        trial = _Start(self._next_number(), self.solver.init(model, state.learn_noise, state.rng), model.size, batch=batch)
+        begun = self.solver.init(model, state.learn_noise, state.rng)
+        trial = _Start(self._next_number(), begun, model.size, batch=batch)
         self._make_moves(trial)
         if trial.state.objective > state.objective:
             self.best = trial
