@@ -15,7 +15,7 @@ from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.evidence import Scores
 from sparsebayes.inference.models.laplace import LaplaceActive, LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.search.climb import climb
+from sparsebayes.inference.search.climb import choose, climb
 from sparsebayes.inference.search.moves import Linearised, best_merges, best_splits, perform
 from sparsebayes.likelihood import Bernoulli
 
@@ -226,3 +226,10 @@ def test_a_batch_stands_only_where_the_objective_rises(brings, clash, kept):
     assert sorted(found.indices) == kept
     assert all(after.objective > before.objective for before, after in steps)
     assert found.fine  # where nothing gains any more, all precisions are settled closely
+
+
+def test_a_tie_goes_to_the_lowest_number():
+    gain = np.array([1.0, 5.0, 5.0 * (1.0 + 1e-12), 4.0])
+    for width, expected in ((1, [1]), (3, [1, 2, 3])):
+        scores = Scores(gain.copy(), np.ones(4))
+        assert choose(Promising([], (1.0,) * 4), scores, width, 1e-3, 0.1, 0.5).tolist() == expected
