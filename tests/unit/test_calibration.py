@@ -240,6 +240,15 @@ def test_folds_at_random_follow_the_rows_and_not_their_order():
     assert np.any(np.diff(fold[:30][np.argsort(values[:30, 0])]) == 0)
 
 
+def test_rows_that_only_share_their_target_are_not_left_out_together():
+    rng = np.random.default_rng(19)
+    values, t = rng.standard_normal((60, 3)), np.repeat([0.0, 1.0], 30)[:, None]
+    problem = GaussianProblem(DenseDesign(values), t, np.ones(60), np.ones(3, dtype=bool))
+    for fold in (folds.scattered(problem, 5), Folds(problem, 5).fold):
+        assert np.bincount(fold).tolist() == [12] * 5
+    assert np.bincount(Folds(problem, 5).fold[:30]).tolist() == [6] * 5  # by turns, of each target as many
+
+
 @pytest.mark.parametrize(
     ("says", "counts", "preferred"),
     [
