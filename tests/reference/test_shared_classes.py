@@ -185,6 +185,8 @@ def test_a_function_of_the_model_is_none_that_is_missing():
     assert np.max(model.scores_of(model.functions).gain) > np.max(model.scores_of(out).gain)
     assert certificate.excluded_gain == pytest.approx(np.max(model.scores_of(out).gain), rel=1e-9)
     assert certificate.excluded_function in out
+    assert certificate.left_aside == 0
+    assert certify_classes(model, 0.1, among=20).left_aside == len(out) - 20
 
 
 def _rows(problem):
