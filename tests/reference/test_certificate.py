@@ -216,3 +216,12 @@ def test_the_objective_holds_the_log_priors_of_precisions_and_noise():
     expected += log_gamma(beta, priors.c, priors.d * np.mean(t**2))
     learned = certify(active, learn_noise=True, tol=TOL, start=0, hyperpriors=priors)
     assert learned.objective == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_gain_that_is_rounding_is_none():
+    """Of broad functions at little noise a score can promise any number (here 3e14 nats) and bring none."""
+    rng = np.random.default_rng(11)
+    X = np.sort(rng.uniform(-3.0, 3.0, (20, 1)), axis=0)
+    model = RVR(gamma=0.01, noise_variance=1e-6).fit(X, np.sin(X[:, 0]) + 0.01 * rng.normal(size=20))
+    assert model.status_ is Status.CONVERGED
+    assert model.certificate_.excluded_gain <= model.tol

@@ -13,6 +13,7 @@ from sparsebayes.design import DenseDesign, LazyDesign, compress_kernel
 from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram, Posterior, Products
 from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.search.climb import climb
 
 
 def draw(seed, n=30, m=20, targets=1, weighted=False):
@@ -79,6 +80,20 @@ def test_scores_are_what_additions_bring(seed, targets, weighted, cost):
     for m in np.setdiff1d(np.flatnonzero(scores.gain == 0.0), inside):
         assert max(dense(Phi[:, [*inside, m]], t, weights, np.append(alpha, a), beta)[0] for a in norms[m] ** 2 *
                    np.geomspace(1e-3, 1e3, 13)) - before <= cost + 1e-9  # fmt: skip
+
+
+def test_functions_that_may_not_enter_gain_nothing():
+    Phi, t, weights = draw(1)
+    for m in range(3):  # the causes
+        eligible = np.arange(Phi.shape[1]) != m
+        free, bound = (
+            GaussianModel.empty(Gram(GaussianProblem(DenseDesign(Phi), t, weights, may)), 1.0, True)
+            for may in (np.ones_like(eligible), eligible)
+        )
+        assert free.scores().gain[m] > 0.0
+        assert bound.scores().gain[m] == 0.0
+        np.testing.assert_array_equal(bound.scores().gain[eligible], free.scores().gain[eligible])
+        assert m not in climb(bound, 1e-3).indices
 
 
 def test_overlaps_are_cosines_in_the_metric_of_the_scores():

@@ -1,4 +1,9 @@
-"""Exchange, merge and split against brute force, and what they find."""
+"""The loop, and exchange, merge and split against brute force, and what they find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,8 +12,10 @@ from sparsebayes import RVC, RVR, Sequential, SparseBayesRegressor, datasets
 from sparsebayes.basis import RBF, Bias, Heaviside, LinearSpline
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.evidence import Scores
 from sparsebayes.inference.models.laplace import LaplaceActive, LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.search.climb import choose, climb
 from sparsebayes.inference.search.moves import Linearised, best_merges, best_splits, perform
 from sparsebayes.likelihood import Bernoulli
 
@@ -171,3 +178,58 @@ def test_exchange_in_classification_ends_no_lower():
     plain = RVC(gamma=4.0).fit(X, y)
     model = RVC(gamma=4.0, solver=Sequential(exchange="converged")).fit(X, y)
     assert model.log_marginal_likelihood_ >= plain.log_marginal_likelihood_ - 1e-6
+
+
+# -- the loop, on models that keep or break their promises -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Promising:
+    """A model whose every function promises ten nats, and brings what is written down; some do not go together."""
+
+    indices: list[int]
+    brings: tuple[float, ...]
+    clash: tuple[int, ...] = ()
+    fine: bool = False
+
+    @property
+    def objective(self) -> float:
+        together = sum(i in self.clash for i in self.indices) > 1
+        return sum(self.brings[i] for i in self.indices) - 100.0 * together + 1e-6 * self.fine
+
+    def scores(self) -> Scores:
+        inside = np.isin(np.arange(len(self.brings)), self.indices)
+        return Scores(np.where(inside, 0.0, 10.0 - np.arange(len(inside))), np.ones(len(inside)))
+
+    def overlaps(self, functions: Any) -> Any:
+        return np.eye(len(functions))
+
+    def joined(self, functions: Any, alpha: Any, tol: float) -> Promising:
+        return replace(self, indices=[*self.indices, *functions.tolist()])
+
+    def settled(self, tol: float) -> Promising:
+        return replace(self, fine=True)
+
+
+@pytest.mark.parametrize(
+    ("brings", "clash", "kept"),
+    [
+        pytest.param((3.0, 2.0, 1.0), (), [0, 1, 2], id="as promised"),
+        pytest.param((3.0, -20.0, 1.0), (), [0, 2], id="one lies"),
+        pytest.param((-20.0, 2.0, 1.0), (), [1, 2], id="the best lies"),
+        pytest.param((3.0, 2.0, 1.0), (0, 1), [0, 2], id="two clash"),
+    ],
+)
+def test_a_batch_stands_only_where_the_objective_rises(brings, clash, kept):
+    steps = []
+    found = climb(Promising([], brings, clash), 1e-3, accepted=lambda before, after: steps.append((before, after)))
+    assert sorted(found.indices) == kept
+    assert all(after.objective > before.objective for before, after in steps)
+    assert found.fine  # where nothing gains any more, all precisions are settled closely
+
+
+def test_a_tie_goes_to_the_lowest_number():
+    gain = np.array([1.0, 5.0, 5.0 * (1.0 + 1e-12), 4.0])
+    for width, expected in ((1, [1]), (3, [1, 2, 3])):
+        scores = Scores(gain.copy(), np.ones(4))
+        assert choose(Promising([], (1.0,) * 4), scores, width, 1e-3, 0.1, 0.5).tolist() == expected

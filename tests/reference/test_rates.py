@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln
 from scipy.stats import nbinom, poisson
+from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes import RVR, SparseBayesRegressor
 from sparsebayes.basis import Bias, Linear
+from sparsebayes.inference.models import rates
 from sparsebayes.inference.models.rates import nearest_to_rates
 from sparsebayes.posterior import PoissonPosterior
 from sparsebayes.posterior.counts import relative_variance
@@ -87,6 +89,15 @@ def test_begun_elsewhere_it_ends_in_the_same_place():
         other = nearest_to_rates(Phi, t, c, o, alpha, np.array(start))
         np.testing.assert_allclose(other.mean, one.mean, atol=1e-8)
         np.testing.assert_allclose(other.covariance, one.covariance, atol=1e-8)
+
+
+def test_it_says_where_it_was_not_reached(monkeypatch):
+    monkeypatch.setattr(rates, "_STEPS", 1)
+    Phi, t, c, o, alpha = small_problem(1)
+    assert not nearest_to_rates(Phi, t, c, o, alpha, np.zeros(2)).converged
+    X, y, *_ = counts_in_a_square(0)
+    with pytest.warns(ConvergenceWarning, match="was not reached"):
+        RVR(gamma=0.5, likelihood="poisson").fit(X, y)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])

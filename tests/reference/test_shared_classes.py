@@ -44,7 +44,7 @@ def _regression(problem):
 
 
 def model_of(problem, functions=(3, 11, 20, 60), alpha=(0.3, 1.0, 2.0, 0.1)):
-    model = ClassModel.of(ClassRows(problem), np.array(functions), np.array(alpha))
+    model = ClassModel.of(ClassRows(problem), np.array(functions, dtype=int), np.array(alpha))
     return model.at(model.alpha, 1e-14)
 
 
@@ -151,6 +151,42 @@ def test_what_is_certified_is_so(seed):
     assert model.status_ is Status.CONVERGED
     assert certificate.converged
     assert certificate.tol == 0.1
+
+
+@pytest.mark.parametrize(("seed", "gamma"), [(4, 1.0), (5, 3.0), (8, 3.0)])
+def test_precisions_that_only_promise_to_gain_are_no_failure(seed, gamma):
+    """Of the problem that is Gaussian at the mode other precisions of some functions kept have more evidence."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(50, 2))
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=50), [-0.5, 0.5])
+    model = RVC(gamma=gamma, evidence="laplace").fit(X, y)
+    assert model.status_ is Status.CONVERGED
+    Phi = np.exp(-gamma * ((X[:, None] - X) ** 2).sum(2))
+    problem = LaplaceProblem(
+        DenseDesign(np.c_[Phi, np.ones(50)]), Categorical(np.eye(3)[y], np.ones(50)), np.ones(51, bool)
+    )
+    functions = np.append(model.relevance_, 50)[: len(model.alpha_[0])]  # with the constant, where it is kept
+    found = model_of(problem, functions, model.alpha_[0] / ClassRows(problem).norms[functions] ** 2)
+    assert found.evidence == pytest.approx(model.log_marginal_likelihood_, rel=1e-6)
+    promised = found.reestimates()
+    assert np.max(promised.gain) > model.certificate_.tol  # else nothing would be seen here
+    for j in np.flatnonzero(promised.gain > model.certificate_.tol):
+        moved = np.where(np.arange(found.size) == j, promised.alpha, found.alpha)
+        there = found.at(moved) if np.isfinite(moved[j]) else found.only(np.isfinite(moved))
+        assert there.objective <= found.objective + model.certificate_.tol
+
+
+def test_a_function_of_the_model_is_none_that_is_missing():
+    problem = problem_of(6, n=80, classes=3)
+    best = int(np.argmax(model_of(problem, (), ()).scores().gain))
+    model = model_of(problem, (best,), (300.0,))  # held back so much that a copy of it would gain
+    out = np.setdiff1d(np.flatnonzero(ClassRows(problem).eligible), model.functions)
+    certificate = certify_classes(model, 0.1)
+    assert np.max(model.scores_of(model.functions).gain) > np.max(model.scores_of(out).gain)
+    assert certificate.excluded_gain == pytest.approx(np.max(model.scores_of(out).gain), rel=1e-9)
+    assert certificate.excluded_function in out
+    assert certificate.left_aside == 0
+    assert certify_classes(model, 0.1, among=20).left_aside == len(out) - 20
 
 
 def _rows(problem):

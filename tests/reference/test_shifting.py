@@ -16,7 +16,7 @@ from sparsebayes.inference.search.shifting import _displacements, _secants, shif
 RNG = np.random.default_rng(0)
 
 
-def dense_problem(centres, off=0.0, noise=1e-3, targets=1):
+def dense_problem(centres, off=0.0, noise=1e-3, targets=1, barred=()):
     """Functions on a fine grid, targets that are sums of functions a little off it, and a model beside them."""
     X = np.linspace(-4.0, 4.0, 300)[:, None]
     grid = np.linspace(-4.0, 4.0, 801)[:, None]
@@ -24,9 +24,8 @@ def dense_problem(centres, off=0.0, noise=1e-3, targets=1):
     weights = np.array([[1.0, 0.5], [-0.7, 0.9], [0.8, -1.1]])[: len(centres), :targets]
     truth = RBF(1.0, centres=np.array(centres)[:, None] + off).bind(X).evaluate(X) @ weights
     t = truth + noise * RNG.standard_normal(truth.shape)
-    problem = GaussianProblem(
-        DenseDesign(functions.evaluate(X)), t, np.ones(300), np.ones(801, dtype=bool), places=functions.places
-    )
+    eligible = ~np.isin(np.arange(801), barred)
+    problem = GaussianProblem(DenseDesign(functions.evaluate(X)), t, np.ones(300), eligible, places=functions.places)
     numbers = functions.places.nearest(np.array(centres)[:, None])
     part = problem.restrict(np.union1d(numbers, np.arange(0, 801, 100)))
     place = {int(member): k for k, member in enumerate(part.members)}
@@ -62,6 +61,16 @@ def test_functions_move_to_where_they_belong():
     places = np.sort(problem.places.at(moved.problem.lift(moved.indices))[:, 0])
     np.testing.assert_allclose(places, [-1.87, 0.13, 1.63], atol=0.011)
     assert moved.objective() > active.objective() + 100.0
+
+
+def test_functions_move_to_no_place_that_is_barred():
+    _, active = dense_problem([-2.0, 0.0, 1.5], off=0.13)
+    reached = shift(active, 0.3, learn_noise=False)
+    barred = reached.problem.lift(reached.indices)
+    problem, active = dense_problem([-2.0, 0.0, 1.5], off=0.13, barred=barred[:2])
+    moved = shift(active, 0.3, learn_noise=False)
+    assert moved is not None
+    assert problem.eligible[moved.problem.lift(moved.indices)].all()
 
 
 def test_functions_that_are_right_stay():

@@ -156,6 +156,18 @@ def test_rows_of_which_the_posterior_is_least_sure_are_held_as_often_as_others()
         assert np.mean(np.abs(new) <= half) == pytest.approx(0.9, abs=0.03)
 
 
+def test_the_share_of_errors_that_is_told_is_that_within_the_intervals():
+    rng = np.random.default_rng(22)
+    values, weights = rng.standard_normal((200, 1)), rng.integers(1, 4, 200).astype(float)
+    found = Calibration(1.3, 4.0, 20.0)
+    low, high = found.interval(POSTERIOR, values, 0.95)
+    errors = 30.0 * values[:, 0] * rng.standard_normal(200)
+    inside = (errors >= low - POSTERIOR.predict(values)) & (errors <= high - POSTERIOR.predict(values))
+    told = found.share_held(errors, np.ones(200), 3.0 * values[:, 0] ** 2, weights)
+    assert told == pytest.approx(np.average(inside, weights=weights))
+    assert 0.5 < told < 0.999
+
+
 def test_a_spread_that_hardly_differs_says_nothing_of_its_factor():
     errors = 1.5 * np.random.default_rng(21).standard_normal(100)
     found = Calibration.of(errors, np.ones(100), np.full(100, 1e-3), np.ones(100))
@@ -238,6 +250,15 @@ def test_folds_at_random_follow_the_rows_and_not_their_order():
     assert np.bincount(fold).tolist() == [12] * 5
     # By turns no two neighbours in the order of the targets would be left out together.
     assert np.any(np.diff(fold[:30][np.argsort(values[:30, 0])]) == 0)
+
+
+def test_rows_that_only_share_their_target_are_not_left_out_together():
+    rng = np.random.default_rng(19)
+    values, t = rng.standard_normal((60, 3)), np.repeat([0.0, 1.0], 30)[:, None]
+    problem = GaussianProblem(DenseDesign(values), t, np.ones(60), np.ones(3, dtype=bool))
+    for fold in (folds.scattered(problem, 5), Folds(problem, 5).fold):
+        assert np.bincount(fold).tolist() == [12] * 5
+    assert np.bincount(Folds(problem, 5).fold[:30]).tolist() == [6] * 5  # by turns, of each target as many
 
 
 @pytest.mark.parametrize(

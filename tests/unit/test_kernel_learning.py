@@ -26,7 +26,7 @@ from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.kernel_learning import Race, Relearned
 from sparsebayes.kernel_learning.gradients import LogNormal, OnRows
-from sparsebayes.kernel_learning.judge import Advantage
+from sparsebayes.kernel_learning.judge import Advantage, Judge
 from sparsebayes.kernel_learning.learner import Learner
 from sparsebayes.kernel_learning.parameters import learnable_limits
 from sparsebayes.kernel_learning.process import Process, spread_rows
@@ -485,6 +485,31 @@ def test_calibrated_densities_are_the_highest_that_one_factor_gives():
     sums = [np.sum(-0.5 * np.log(2 * np.pi * f * variance) - 0.5 * error[:, 0] ** 2 / (f * variance)) for f in factors]
     assert folds.calibrated_densities(400.0, 20).sum() == pytest.approx(max(sums), rel=1e-5)
     assert folds.calibrated_densities(400.0, 20).sum() > folds.densities(400.0, 20).sum() + 1.0
+
+
+def test_an_advantage_is_a_sum_over_rows_with_its_standard_deviation():
+    rng = np.random.default_rng(0)
+    says, counts = rng.normal(0.3, 1.0, 50), rng.integers(1, 4, 50)
+    weighted, copied = Advantage.of(says, counts), Advantage.of(np.repeat(says, counts), np.ones(counts.sum()))
+    assert weighted.nats == pytest.approx(counts @ says)
+    assert (weighted.nats, weighted.chance) == pytest.approx((copied.nats, copied.chance))
+    drawn = rng.normal(0.3, 1.0, (4000, 50)).sum(axis=1)
+    assert np.mean([Advantage.of(rng.normal(0.3, 1.0, 50), np.ones(50)).chance for _ in range(200)]) == pytest.approx(
+        drawn.std(), rel=0.05
+    )
+
+
+@pytest.mark.parametrize(
+    ("density", "error", "admitted"), [(0.1, 0.9, True), (0.0, 1.0, True), (-0.1, 0.9, False), (0.1, 1.1, False)]
+)
+def test_a_trial_is_admitted_where_rows_left_out_are_no_less_likely_and_no_farther_off(
+    density, error, admitted, monkeypatch
+):
+    values = np.arange(1.0, 11.0)[:, None]
+    judge = Judge(None, [GaussianProblem(DenseDesign(values), values, np.ones(10), np.ones(1, dtype=bool))])
+    told = {"first": (np.zeros(10), np.ones(10)), "trial": (np.full(10, density), np.full(10, error))}
+    monkeypatch.setattr(judge, "_searched", told.get)
+    assert judge.admits("trial", "first") == admitted
 
 
 class _Says:
