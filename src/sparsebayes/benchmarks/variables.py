@@ -110,6 +110,27 @@ def blocks(plan: Plan) -> list[Row]:
     return rows
 
 
+def few(plan: Plan) -> list[Row]:
+    """Credible sets of few rows and many columns with common factors: several sums of effects are about as good."""
+    from sparsebayes.explain import single_effects
+
+    covered, seconds, draws = [], [], _count(plan, 60, 30)
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((40, 5)) @ rng.standard_normal((5, 300)) + rng.standard_normal((40, 300))
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        causes = rng.choice(300, 3, replace=False)
+        signal = X[:, causes] @ rng.choice([-1.0, 1.0], 3)
+        y = signal + rng.standard_normal(40) * np.sqrt(signal.var() * 0.3 / 0.7)
+        start = time.perf_counter()
+        sets = single_effects(X, y).credible_sets()
+        seconds.append(time.perf_counter() - start)
+        covered += [bool(set(one.members) & set(causes.tolist())) for one in sets]
+    checks = [Check("coverage of 95 % sets", float(np.mean(covered)), 0.94, at_least=True)]
+    name = "five factors, N = 40, M = 300, 3 effects"
+    return [Row(name, [Outcome("single effects", seconds)], checks, [f"{len(covered)} sets of {draws} draws"])]
+
+
 def classes(plan: Plan) -> list[Row]:
     """Credible sets of two classes on blocks of ten columns that correlate by .95."""
     from sparsebayes import SparseBayesClassifier
@@ -384,6 +405,7 @@ def calibration(plan: Plan) -> list[Row]:
 VARIABLES: dict[str, Callable[[Plan], list[Row]]] = {
     "variables-enumeration": enumeration,
     "variables-blocks": blocks,
+    "variables-few": few,
     "variables-classes": classes,
     "variables-trap": trap,
     "variables-stability": stability,
