@@ -358,53 +358,45 @@ def _bounded(
     search, state = _search(design, replace(posed, target=target, weights=weights), constant, limit)
     for _ in range(_ROUNDS):
         before, places = state.inclusion, [effect.lead for effect in state.effects]
-        target, weights, further = classes.bounded(*_outputs(design, search.problem, state, target, constant))
+        target, weights, further = classes.bounded(*_outputs(search.problem, state, target, constant))
         search, state = _search(design, replace(posed, target=target, weights=weights, places=places), constant, limit)
         if np.abs(state.inclusion - before).max() < _SAME:
             break
     return search, state, search.bound(state) + further + 0.5 * search.problem.observations * float(np.log(2.0 * np.pi))
 
 
-def _outputs(
-    design: Design, problem: Correlations, state: Effects, target: Array, constant: bool
-) -> tuple[Array, Array]:
+def _outputs(problem: Correlations, state: Effects, target: Array, constant: bool) -> tuple[Array, Array]:
     """Mean and variance of the outputs on the rows."""
-    mean, variance = np.zeros(design.shape[0]), np.zeros(design.shape[0])
+    weights, total = problem.weights, float(problem.weights.sum())
+    mean, variance = np.zeros(len(target)), np.zeros(len(target))
+    if constant:
+        mean, variance = mean + float(weights @ target) / total, variance + 1.0 / total
     for effect in state.effects:
         support = np.flatnonzero(effect.alpha)
-        columns = design.columns(support) * problem.scale[support]
+        columns = problem.design.columns(support) * problem.scale[support]
         if constant:
-            columns -= (problem.weights @ columns) / problem.weights.sum()
+            columns -= (weights @ columns) / total
         own = columns @ effect.expected[support]
         squares = effect.exists * effect.alpha[support] * (np.square(effect.mean[support]) + effect.variance)
         mean += own
         variance += np.maximum(np.square(columns) @ squares - np.square(own), 0.0)
-    if constant:
-        total = float(problem.weights.sum())
-        mean += float(problem.weights @ target) / total
-        variance += 1.0 / total
     return mean, variance
 
 
 def _collect(found: list[_Found], names: tuple[str, ...], before: list[float], *, single: bool) -> Inclusion:
-    inclusions, means, stds, noises, counts = [], [], [], [], []
+    each, noises = [], [state.hyper.noise for _, state, _ in found]
     for problem, state, _ in found:
-        inclusions.append(state.inclusion)
         mean, variance = np.zeros_like(state.residual), np.zeros_like(state.residual)
         for effect in state.effects:
-            expected = effect.expected
-            mean += expected
-            variance += effect.exists * effect.alpha * (np.square(effect.mean) + effect.variance) - np.square(expected)
-        means.append(mean * problem.scale)
-        stds.append(np.sqrt(np.maximum(variance, 0.0)) * problem.scale)
-        noises.append(state.hyper.noise)
-        counts.append(sum(effect.exists for effect in state.effects))
-    shaped = [np.array(part)[0] if single else np.array(part) for part in (inclusions, means, stds)]
+            mean += effect.expected
+            square = effect.exists * effect.alpha * (np.square(effect.mean) + effect.variance)
+            variance += np.maximum(square - np.square(effect.expected), 0.0)
+        each.append((state.inclusion, problem.scale * mean, problem.scale * np.sqrt(variance)))
     return Inclusion(
-        *shaped,
+        *(each[0] if single else map(np.array, zip(*each, strict=True))),
         names=names,
         noise_variance=np.array(noises),
-        n_effects=np.array(counts, dtype=np.float64),
+        n_effects=np.array([sum(effect.exists for effect in state.effects) for _, state, _ in found], dtype=np.float64),
         log_evidence=np.array([bound for *_, bound in found]),
         status=_status(noises, before),
         _found=tuple((problem, state) for problem, state, _ in found),
