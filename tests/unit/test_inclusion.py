@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
-from sparsebayes.basis import RBF, Heaviside, Polynomial
+from sparsebayes.basis import RBF, Heaviside, Linear, Polynomial
 from sparsebayes.design import as_design
 from sparsebayes.explain import inclusion, modes, single_effects
 from sparsebayes.explain.enumeration import enumerate_supports
@@ -603,6 +603,7 @@ def test_zero_weights_and_kernels():
         (lambda X, y, m: inclusion(m, X, np.append(y, y)), "y has 120 rows, and X 60"),
         (lambda X, y, m: inclusion(m, X, np.append(y, 0.0), np.append(np.ones(59), 0.0)), "y has 61 rows, and X 60"),
         (lambda X, y, m: inclusion(m, X, np.column_stack([y, y])), r"y has 2 target\(s\)"),
+        (lambda X, y, m: inclusion(m, X, np.where(y > 1.0, np.nan, y)), "y contains NaN"),
         (lambda X, y, m: inclusion(m, X, y, max_effects=0), "max_effects=0"),
         (lambda X, y, m: single_effects(X, y[:-1]), r"y has shape \(59,\)"),
         (lambda X, y, m: single_effects(X, y, -np.ones(60)), "sample_weight"),
@@ -755,3 +756,29 @@ def test_the_noise_of_a_robust_model_is_learned_anew():
     found = inclusion(model, X, y)
     assert found.noise_variance[0] > 1.5 * model.noise_variance_
     assert [{m // 10 for m in one} for one in members(found)] == [{8}]
+
+
+def test_counts_are_counts():
+    X, signal, rng = causes(n=60)
+    y = rng.poisson(np.exp(0.5 * signal))
+    with pytest.raises(ValueError, match="no counts"):
+        inclusion(SparseBayesRegressor(likelihood="poisson").fit(X, y), X, -1.0 - y)
+
+
+def test_no_column_that_varies_between_classes():
+    found = inclusion(SparseBayesClassifier().fit(np.ones((10, 3)), [0, 1] * 5), np.ones((10, 3)), [0, 1] * 5)
+    np.testing.assert_array_equal(found.inclusion, 0.0)
+    assert len(found.credible_sets()) == 0
+
+
+@pytest.mark.parametrize(
+    ("basis", "expected"),
+    [(None, "a"), (Linear(), "a"), (Polynomial(2), "a b"), (Heaviside(), "a >= ")],
+    ids=["columns", "linear", "polynomial", "heaviside"],
+)
+def test_functions_are_called_by_the_names_of_their_inputs(basis, expected):
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((20, 2)), columns=["a", "b"])
+    y = frame["a"] * frame["b"]
+    model, pipeline = SparseBayesRegressor(basis), make_pipeline(StandardScaler(), SparseBayesRegressor(basis))
+    for fitted in (model.fit(frame, y), pipeline.fit(frame, y)):
+        assert any(name.startswith(expected) for name in inclusion(fitted, frame, y).names)

@@ -263,6 +263,8 @@ def test_columns_that_are_one_input():
     np.testing.assert_allclose(whole.std[:, 0], np.sqrt(np.sum(away @ model.sigma_ * away, axis=1)), atol=1e-10)
     with pytest.raises(ValueError, match="two of them"):
         attributions(model, X, groups={"a": [0, 1], "b": [1]})
+    with pytest.raises(TypeError, match=r"groups=.*expected a mapping"):
+        attributions(model, X, groups=[[0, 1]])
     for wrong in ([4], [-1], ["x4"], [0.5], [True]):
         with pytest.raises(ValueError, match=r"groups\['a'\].*expected some of 0 to 3, or names"):
             attributions(model, X, groups={"a": wrong})

@@ -70,10 +70,14 @@ def _posterior(active: Active, likelihood: Poisson) -> tuple[Array, Array]:
     return found.mean, found.covariance
 
 
-def _check(task: Task, targets: Targets) -> None:
-    y = targets.y
+def check_counts(y: Array) -> None:
+    """Refuse targets that are no counts."""
     if np.any(y < 0.0) or np.any(y != np.round(y)):
         raise ValueError("y has entries that are no counts: likelihood='poisson' expects integers of at least 0")
+
+
+def _check(task: Task, targets: Targets) -> None:
+    check_counts(targets.y)
     if targets.noise_variance is not None:
         raise ValueError("noise_variance: likelihood='poisson' has none; the variance of a count is its rate; use None")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array
 
 from sparsebayes.design import Design, as_design
@@ -30,7 +29,7 @@ from sparsebayes.threads import one_thread
 from sparsebayes.typing import Array
 
 from .modes import Logistic
-from .problems import Candidates, Posed, TwoClasses, candidates_of, problems_of
+from .problems import Candidates, Posed, TwoClasses, candidates_of, opened, problems_of
 
 # Members of a set among which correlations are computed.
 _PAIRED = 100
@@ -97,18 +96,9 @@ class CredibleSets:
     def to_frame(self) -> Any:
         """One row for each member of each set, as a pandas DataFrame."""
         rows = [
-            {
-                "set": k,
-                "output": one.output,
-                "candidate": member,
-                "name": name,
-                "probability": probability,
-                "set_probability": one.probability,
-                "purity": one.purity,
-                "evidence": one.evidence,
-            }
+            (k, one.output, *member, one.probability, one.purity, one.evidence)
             for k, one in enumerate(self.sets)
-            for member, name, probability in zip(one.members, one.names, one.probabilities, strict=True)
+            for member in zip(one.members, one.names, one.probabilities, strict=True)
         ]
         columns = ["set", "output", "candidate", "name", "probability", "set_probability", "purity", "evidence"]
         return data_frame(rows, columns=columns)
@@ -270,16 +260,13 @@ def inclusion(
     >>> [sorted(one.members) for one in found.credible_sets()]
     [[3, 4], [0]]
     """
-    if isinstance(estimator, Pipeline):
-        if len(estimator.steps) > 1:
-            X = estimator[:-1].transform(X)
-        estimator = estimator.steps[-1][1]
+    est, prepare, inputs = opened(estimator)
     check_max_effects(max_effects)
     with one_thread():
-        candidates = candidates_of(estimator, X, sample_weight)
-        problems = problems_of(estimator, candidates, y)
+        candidates = candidates_of(est, prepare(X), sample_weight, inputs)
+        problems = problems_of(est, candidates, y)
         found = [_solve(candidates.design, posed, candidates.constant, max_effects) for posed in problems]
-    single = len(found) == 1 and getattr(estimator, "_single", True)
+    single = len(found) == 1 and getattr(est, "_single", True)
     return _collect(found, candidates.names, [posed.start or np.inf for posed in problems], single=single)
 
 
@@ -342,86 +329,74 @@ def _solve(design: Design, posed: Posed, constant: bool, max_effects: int | None
     """Effects of one problem, and the bound of its evidence."""
     classes = posed.classes
     if classes is None:
-        return _search(design, posed, posed.target, posed.weights, posed.places, constant, max_effects)[0]
+        search, state = _search(design, posed, constant, max_effects)
+        return search.problem, search.finish(state), search.bound(state)
     # Where classes separate, the model's outputs are large, and what begins there may stay; so also begin at none.
     nothing = np.zeros(design.shape[0])
-    starts = [(nothing if posed.outputs is None else posed.outputs, posed.places), (nothing, [])]
-    found = (_bounded(design, posed, classes, y, places, constant, max_effects) for y, places in starts)
-    problem, state, bound = max(found, key=lambda one: one[2])
-    limit = Search(problem, noise=None, max_effects=max_effects).max_effects
-    settled = Logistic.settled(problem, state, classes, constant=constant, limit=limit)
+    starts = [(classes.outputs, posed.places), (nothing, [])]
+    found = (_bounded(design, replace(posed, places=at), classes, y, constant, max_effects) for y, at in starts)
+    search, state, bound = max(found, key=lambda one: one[2])
+    settled = Logistic.settled(search.problem, state, classes, constant=constant, limit=search.max_effects)
     return *settled, bound
 
 
-def _search(
-    design: Design, posed: Posed, target: Array, weights: Array, places: list[int], constant: bool, limit: int | None
-) -> tuple[_Found, Effects]:
-    """Effects of a Gaussian problem, with what one more would be, and without."""
-    ones = np.ones(len(target)) if constant else None
-    problem = Correlations(design, target, weights, constant=ones, size=posed.size)
+def _search(design: Design, posed: Posed, constant: bool, limit: int | None) -> tuple[Search, Effects]:
+    """Effects of a Gaussian problem."""
+    ones = np.ones(len(posed.target)) if constant else None
+    problem = Correlations(design, posed.target, posed.weights, constant=ones, size=posed.size)
     search = Search(problem, noise=posed.noise, max_effects=limit)
     if posed.effects is None or limit is not None:
-        state = max(search.run(places, posed.start), key=search.bound)
-    else:
-        state = posed.effects.again(search)
-    return (problem, search.finish(state), search.bound(state)), state
+        return search, max(search.run(posed.places, posed.start), key=search.bound)
+    return search, posed.effects.again(search)
 
 
 def _bounded(
-    design: Design, posed: Posed, classes: TwoClasses, y: Array, places: list[int], constant: bool, limit: int | None
-) -> _Found:
+    design: Design, posed: Posed, classes: TwoClasses, outputs: Array, constant: bool, limit: int | None
+) -> tuple[Search, Effects, float]:
     """Effects of a likelihood that Gaussians bound, each from where the one before led."""
-    target, weights, further = classes.bounded(y)
-    (problem, full, bound), state = _search(design, posed, target, weights, places, constant, limit)
+    target, weights, further = classes.bounded(outputs)
+    search, state = _search(design, replace(posed, target=target, weights=weights), constant, limit)
     for _ in range(_ROUNDS):
-        before, leads = full.inclusion, [effect.lead for effect in state.effects]
-        target, weights, further = classes.bounded(*_outputs(design, problem, state, target, constant))
-        (problem, full, bound), state = _search(design, posed, target, weights, leads, constant, limit)
-        if np.abs(full.inclusion - before).max() < _SAME:
+        before, places = state.inclusion, [effect.lead for effect in state.effects]
+        target, weights, further = classes.bounded(*_outputs(search.problem, state, target, constant))
+        search, state = _search(design, replace(posed, target=target, weights=weights, places=places), constant, limit)
+        if np.abs(state.inclusion - before).max() < _SAME:
             break
-    return problem, full, bound + further + 0.5 * problem.observations * float(np.log(2.0 * np.pi))
+    return search, state, search.bound(state) + further + 0.5 * search.problem.observations * float(np.log(2.0 * np.pi))
 
 
-def _outputs(
-    design: Design, problem: Correlations, state: Effects, target: Array, constant: bool
-) -> tuple[Array, Array]:
+def _outputs(problem: Correlations, state: Effects, target: Array, constant: bool) -> tuple[Array, Array]:
     """Mean and variance of the outputs on the rows."""
-    mean, variance = np.zeros(design.shape[0]), np.zeros(design.shape[0])
+    weights, total = problem.weights, float(problem.weights.sum())
+    mean, variance = np.zeros(len(target)), np.zeros(len(target))
+    if constant:
+        mean, variance = mean + float(weights @ target) / total, variance + 1.0 / total
     for effect in state.effects:
         support = np.flatnonzero(effect.alpha)
-        columns = design.columns(support) * problem.scale[support]
+        columns = problem.design.columns(support) * problem.scale[support]
         if constant:
-            columns -= (problem.weights @ columns) / problem.weights.sum()
+            columns -= (weights @ columns) / total
         own = columns @ effect.expected[support]
         squares = effect.exists * effect.alpha[support] * (np.square(effect.mean[support]) + effect.variance)
         mean += own
         variance += np.maximum(np.square(columns) @ squares - np.square(own), 0.0)
-    if constant:
-        total = float(problem.weights.sum())
-        mean += float(problem.weights @ target) / total
-        variance += 1.0 / total
     return mean, variance
 
 
 def _collect(found: list[_Found], names: tuple[str, ...], before: list[float], *, single: bool) -> Inclusion:
-    inclusions, means, stds, noises, counts = [], [], [], [], []
+    each, noises = [], [state.hyper.noise for _, state, _ in found]
     for problem, state, _ in found:
-        inclusions.append(state.inclusion)
         mean, variance = np.zeros_like(state.residual), np.zeros_like(state.residual)
         for effect in state.effects:
-            expected = effect.expected
-            mean += expected
-            variance += effect.exists * effect.alpha * (np.square(effect.mean) + effect.variance) - np.square(expected)
-        means.append(mean * problem.scale)
-        stds.append(np.sqrt(np.maximum(variance, 0.0)) * problem.scale)
-        noises.append(state.hyper.noise)
-        counts.append(sum(effect.exists for effect in state.effects))
-    shaped = [np.array(part)[0] if single else np.array(part) for part in (inclusions, means, stds)]
+            mean += effect.expected
+            square = effect.exists * effect.alpha * (np.square(effect.mean) + effect.variance)
+            variance += np.maximum(square - np.square(effect.expected), 0.0)
+        each.append((state.inclusion, problem.scale * mean, problem.scale * np.sqrt(variance)))
     return Inclusion(
-        *shaped,
+        *(each[0] if single else map(np.array, zip(*each, strict=True))),
         names=names,
         noise_variance=np.array(noises),
-        n_effects=np.array(counts, dtype=np.float64),
+        n_effects=np.array([sum(effect.exists for effect in state.effects) for _, state, _ in found], dtype=np.float64),
         log_evidence=np.array([bound for *_, bound in found]),
         status=_status(noises, before),
         _found=tuple((problem, state) for problem, state, _ in found),

@@ -49,22 +49,6 @@ _TURNS, _SAME = 20, 1e-3
 
 
 @dataclass(frozen=True)
-class Modes:
-    """Of logistic regressions on single columns: log evidences, and weights.
-
-    Attributes
-    ----------
-    evidence, weight, variance, constant : ndarray of shape (k,)
-        Of each column, by Laplace's approximation.
-    """
-
-    evidence: Array
-    weight: Array
-    variance: Array
-    constant: Array
-
-
-@dataclass(frozen=True)
 class Logistic:
     """Two classes, and the candidates that may tell them apart.
 
@@ -94,23 +78,23 @@ class Logistic:
         size, ones = float(weights.sum()), np.ones(len(signs)) if constant else None
         problem = Correlations(bounded.design, signs, weights, constant=ones, size=size)
         ratio = np.where(problem.usable, bounded.scale / np.where(problem.usable, problem.scale, 1.0), 0.0)
-        squares = [float(effect.alpha @ np.square(ratio)) for effect in state.effects]
-        prior = state.hyper.prior * float(np.mean(squares or np.square(ratio[problem.usable])))
         effects = tuple(replace(effect, mean=ratio * effect.mean) for effect in state.effects)
-        known = Effects(effects, np.zeros_like(ratio), Hyperparameters(1.0, prior))
-        return problem, cls(problem, signs, constant, prior).turns(known, limit)
+        task = cls(problem, signs, constant, prior=_SMALLEST / size)
+        task = replace(task, prior=task._learned(effects))
+        return problem, task.turns(Effects(effects, np.zeros_like(ratio), Hyperparameters(1.0, task.prior)), limit)
 
     def turns(self, state: Effects, limit: int) -> Effects:
         """Every effect beside the others, and their prior variance, as often as something changes."""
         task = self
         for _ in range(_TURNS):
             effects = [effect for effect in state.effects if effect.there]
-            outputs = [self._outputs(effect) for effect in effects]
-            for k in range(len(effects)):
-                effects[k] = task.effect(self._sum(outputs[:k] + outputs[k + 1 :]))
-                outputs[k] = self._outputs(effects[k])
+            total = sum(map(self._outputs, effects), np.zeros(len(self.signs)))
+            for k, old in enumerate(effects):
+                beside = total - self._outputs(old)
+                effects[k] = task.effect(beside)
+                total = beside + self._outputs(effects[k])
             if len(effects) < limit:
-                effects.append(task.effect(self._sum(outputs)))
+                effects.append(task.effect(total))
             before, state = state, Effects(tuple(effects), state.residual, Hyperparameters(1.0, task.prior))
             if np.abs(state.inclusion - before.inclusion).max() < _SAME:
                 break
@@ -127,17 +111,13 @@ class Logistic:
     def effect(self, offset: Array) -> Effect:
         """An effect beside these outputs of the others."""
         usable = self.problem.usable
-        nothing = self._modes(np.zeros((len(offset), 1)), offset)
-        tried = self._tried(offset + nothing.constant[0])
-        modes = self._modes(self._columns(tried), offset)
+        (nothing,), _, _, (constant,) = self._modes(np.zeros((len(offset), 1)), offset)
+        tried = self._tried(offset + constant)
         exponents, mean, variance = np.full(len(usable), -np.inf), np.zeros(len(usable)), np.zeros(len(usable))
-        exponents[tried] = modes.evidence - nothing.evidence[0] - np.log(max(int(usable.sum()), 1))
-        mean[tried], variance[tried] = modes.weight, modes.variance
+        exponents[tried], mean[tried], variance[tried], _ = self._modes(self._columns(tried), offset)
+        exponents -= nothing + np.log(max(int(usable.sum()), 1))
         alpha, evidence = shares(exponents)
         return Effect(alpha, float(expit(evidence)), evidence, mean, variance)
-
-    def _sum(self, outputs: Sequence[Array]) -> Array:
-        return sum(outputs, np.zeros(len(self.signs)))
 
     def _outputs(self, effect: Effect) -> Array:
         """What an effect is expected to add to the outputs, if it is there."""
@@ -165,10 +145,11 @@ class Logistic:
         score = np.square(slope[usable]) / np.maximum(square[usable], np.finfo(float).tiny)
         return np.sort(usable[np.argsort(-score, kind="stable")[:most]])
 
-    def _modes(self, columns: Array, offset: Array) -> Modes:
-        r"""Newton's method on all columns at once; where a step does not rise, one by the curvature of the bound.
+    def _modes(self, columns: Array, offset: Array) -> tuple[Array, Array, Array, Array]:
+        r"""Of a logistic regression on each column: log evidence, weight and its variance, and constant.
 
-        The latter, :math:`\tanh(y/2)/2y`, always rises.
+        By Newton's method on all at once; where a step does not rise, one by the curvature of the bound,
+        :math:`\tanh(y/2)/2y`, which always does.
         """
         place = np.zeros((2, columns.shape[1]))
         height, outputs = self._height(place, columns, offset)
@@ -186,8 +167,7 @@ class Logistic:
                 break
         ww, wc, cc = self._hessian(expit(outputs) * expit(-outputs), columns)
         determinant = ww * cc - np.square(wc)
-        evidence = height - 0.5 * np.log(self.prior * determinant)
-        return Modes(evidence, place[0], cc / determinant, place[1])
+        return height - 0.5 * np.log(self.prior * determinant), place[0], cc / determinant, place[1]
 
     def _height(self, place: Array, columns: Array, offset: Array) -> tuple[Array, Array]:
         """Log posteriors of weights and constants, and their outputs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, logsumexp
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from sparsebayes.basis.arrays import is_elsewhere
 from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design
 from sparsebayes.estimators import MODELS
 from sparsebayes.estimators.checks import check_class_weights, check_weights
 from sparsebayes.estimators.cluster import is_dask
+from sparsebayes.estimators.counts import check_counts
 from sparsebayes.estimators.dictionary import evaluate_kept
 from sparsebayes.inference.solvers.single_effects import Found
 
@@ -30,10 +33,11 @@ _FLAT = 1e-8
 
 @dataclass(frozen=True)
 class TwoClasses:
-    """Labels of two classes, 1 and -1, and the sample weights."""
+    """Labels of two classes, 1 and -1, the sample weights, and the outputs of the model (the log-odds of 1)."""
 
     signs: Array
     weights: Array
+    outputs: Array
 
     def bounded(self, mean: Array, variance: Array | float = 0.0) -> tuple[Array, Array, float]:
         r"""Targets, row weights and constant of Jaakkola and Jordan's bound about outputs of this mean and variance.
@@ -65,12 +69,10 @@ class Posed:
         Noise variance to begin with; None where nothing is known of it.
     places : list of int
         Candidates to begin from.
-    outputs : ndarray of shape (N,), optional
-        Of the model, where the likelihood is bounded about them.
     effects : Found, optional
         Single effects that were found before.
     classes : TwoClasses, optional
-        What target and weights are a bound of.
+        What is to be bounded by a problem of other targets and weights.
     """
 
     target: Array
@@ -79,7 +81,6 @@ class Posed:
     noise: float | None
     start: float | None
     places: list[int]
-    outputs: Array | None = None
     effects: Found | None = None
     classes: TwoClasses | None = None
 
@@ -108,15 +109,35 @@ class Candidates:
     constant: bool
 
 
-def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None) -> Candidates:
-    """The dictionary of a fitted estimator, bound to its training rows again."""
+def opened(model: Any) -> tuple[Any, Callable[[Any], Any], list[str]]:
+    """The estimator at the end of a pipeline, what the steps before it do to rows, and the names of its inputs."""
+    est = model.steps[-1][1] if isinstance(model, Pipeline) else model
     if not isinstance(est, MODELS):
         raise TypeError(
             f"cannot explain an object of type {type(est).__name__}: expected a fitted "
             f"{', '.join(cls.__name__ for cls in MODELS)}, or a pipeline that ends in one; of a search, pass "
-            "best_estimator_; for a matrix and a vector without a model, use single_effects(X, y)"
+            "best_estimator_; for a matrix and a vector without a model there is single_effects(X, y)"
         )
     check_is_fitted(est)
+    prepare, names = _unchanged, getattr(est, "feature_names_in_", None)
+    if isinstance(model, Pipeline) and len(model.steps) > 1:
+        before = model[:-1]
+        prepare = before.transform
+        try:
+            names = before.get_feature_names_out()
+        except (AttributeError, ValueError):
+            names = None
+    if names is None or len(names) != est.n_features_in_:
+        names = [f"x{j}" for j in range(est.n_features_in_)]
+    return est, prepare, [str(name) for name in names]
+
+
+def _unchanged(X: Any) -> Any:
+    return X
+
+
+def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None, inputs: list[str]) -> Candidates:
+    """The dictionary of a fitted estimator, bound to its training rows again."""
     if is_elsewhere(X) or is_dask(X):
         raise TypeError(
             f"X is of type {type(X).__name__}: inclusion probabilities are computed on the host; pass NumPy"
@@ -129,17 +150,15 @@ def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None) -> Candidat
     basis = getattr(est, "kernel_", None)
     basis = est._make_basis(X, weights) if basis is None else basis
     if basis is None:
-        names = [str(name) for name in getattr(est, "feature_names_in_", [])] or [f"x{j}" for j in range(X.shape[1])]
-        design, kept = as_design(X), est.relevance_
+        names, design, kept = inputs, as_design(X), est.relevance_
     else:
         functions = basis.bind(X, random_state=est.random_state)
         chosen = est._candidates(rows)
         functions = functions if chosen is None else functions.restrict(chosen)
         large = X.shape[0] * len(functions) > _HELD
         design = LazyDesign(functions, X) if large else DenseDesign(functions.evaluate(X))
-        names = [
-            _name(spec, int(row), rows) for spec, row in zip(functions.specifications(), functions.rows, strict=True)
-        ]
+        specifications = zip(functions.specifications(), functions.rows, strict=True)
+        names = [_name(spec, f"row {rows[row]}" if row >= 0 else "", inputs) for spec, row in specifications]
         if est._by_row:
             place = {int(rows[row]): m for m, row in reversed(list(enumerate(functions.rows))) if row >= 0}
             kept = np.array([place[int(row)] for row in est.relevance_ if int(row) in place], dtype=np.intp)
@@ -149,16 +168,16 @@ def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None) -> Candidat
     return Candidates(design, tuple(names), kept, values, weights, rows, given, bool(est.fit_intercept))
 
 
-def _name(spec: dict[str, Any], row: int, rows: Index) -> str:
+def _name(spec: dict[str, Any], row: str, inputs: list[str]) -> str:
     kind = str(spec["kind"])
-    if "centre" in spec and row >= 0:
-        return f"{kind} of row {rows[row]}"
+    if "centre" in spec and row:
+        return f"{kind} of {row}"
     if kind == "linear":
-        return f"x{spec['feature']}"
+        return inputs[spec["feature"]]
     if kind == "heaviside":
-        return f"x{spec['feature']} >= {spec['threshold']:g}"
+        return f"{inputs[spec['feature']]} >= {spec['threshold']:g}"
     if kind == "polynomial":
-        return " ".join(f"x{j}" if p == 1 else f"x{j}^{p}" for j, p in enumerate(spec["powers"]) if p)
+        return " ".join(name if p == 1 else f"{name}^{p}" for name, p in zip(inputs, spec["powers"], strict=True) if p)
     return kind
 
 
@@ -173,10 +192,11 @@ def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
     given = given[candidates.rows]
     if is_classifier(est):
         return _classes(est, candidates, given)
-    targets = np.asarray(given, dtype=np.float64).reshape(len(given), -1)
+    targets = check_array(given, ensure_2d=False, dtype="float64", input_name="y").reshape(len(given), -1)
     if targets.shape[1] != len(est._posteriors):
         raise ValueError(f"y has {targets.shape[1]} target(s); the model was fitted on {len(est._posteriors)}")
     if est.likelihood == "poisson":
+        check_counts(targets)
         return _counts(est, candidates, targets)
     noises = np.atleast_1d(est.noise_variance_)
     fixed = est.noise_variance is not None
@@ -255,9 +275,9 @@ def _classes(est: Any, candidates: Candidates, labels: NDArray[Any]) -> list[Pos
     posed = []
     for k, y in enumerate(outputs.T):
         odds = y - np.asarray(logsumexp(np.delete(outputs, k, axis=1), axis=1)) if joint else y
-        classes = TwoClasses(np.where(numbers == (1 if outputs.shape[1] == 1 else k), 1.0, -1.0), weights)
-        target, rows, _ = classes.bounded(odds)
+        signs = np.where(numbers == (1 if outputs.shape[1] == 1 else k), 1.0, -1.0)
         # Functions of one class also tell the others apart.
         places = _places(candidates, np.unique(est._posteriors[0 if joint else k].functions))
-        posed.append(Posed(target, rows, float(weights.sum()), 1.0, 1.0, places, odds, classes=classes))
+        classes = TwoClasses(signs, weights, odds)
+        posed.append(Posed(signs, weights, float(weights.sum()), 1.0, 1.0, places, classes=classes))
     return posed

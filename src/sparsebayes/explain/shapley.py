@@ -8,7 +8,7 @@ the posterior of an attribution is Gaussian with mean :math:`\mathbf a_j^\top\bo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -17,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_classifier
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
-from sparsebayes.estimators import MODELS
 from sparsebayes.frames import data_frame
 from sparsebayes.inference.solvers.solver import is_number
 from sparsebayes.posterior import ClassPosterior
 from sparsebayes.threads import one_thread
 
+from .problems import opened
 from .products import Terms, terms_of
 from .quadrature import product_values
 from .widening import check_uncertainty, factors, left_out, values_of
@@ -185,9 +183,9 @@ def attributions(
     if value not in VALUES:
         raise ValueError(f"value={value!r}: expected one of {', '.join(map(repr, VALUES))}")
     check_uncertainty(uncertainty)
-    est, X, background, names = _unpack(model, X, background)
-    X = _rows(est, X, "X")
-    reference = _references(est, X, background, value)
+    est, prepare, names = opened(model)
+    X = _rows(est, prepare(X), "X")
+    reference = _references(est, X, prepare, background, value)
     labels, parts = _partition(groups or {}, names)
     asked = _Asked.of(est, X, reference, parts)
     outputs = list(_outputs(est))
@@ -266,6 +264,8 @@ class _Asked:
 
 def _partition(groups: Mapping[str, Sequence[int | str]], names: list[str]) -> tuple[list[str], list[list[int]]]:
     """Groups of columns and the columns that are in none: what they are called, and their numbers."""
+    if not isinstance(groups, Mapping):
+        raise TypeError(f"groups={groups!r}: expected a mapping of names to columns, such as {{'town': [3, 4, 5]}}")
     numbers, parts = {name: j for j, name in enumerate(names)}, list[list[int]]()
     for group, columns in groups.items():
         parts.append([numbers.get(c, -1) if isinstance(c, str) else c for c in columns])
@@ -316,33 +316,6 @@ def _output_names(est: Any, count: int) -> list[str]:
     return [str(label) for label in est.classes_] if is_classifier(est) else [f"target {k}" for k in range(count)]
 
 
-def _unpack(model: Any, X: Any, background: Any) -> tuple[Any, Any, Any, list[str]]:
-    """The estimator at the end of a pipeline, what reaches it, and the names of its inputs."""
-    est = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not isinstance(est, MODELS):
-        raise TypeError(
-            f"cannot explain an object of type {type(est).__name__}: expected a fitted "
-            f"{', '.join(cls.__name__ for cls in MODELS)}, or a pipeline that ends in one; of a search, pass "
-            "best_estimator_"
-        )
-    check_is_fitted(est)
-    names = getattr(model, "feature_names_in_", None)
-    names = getattr(est, "feature_names_in_", None) if names is None else names
-    if isinstance(model, Pipeline) and len(model.steps) > 1:
-        before = model[:-1]
-        if background is not None and np.ndim(background) == 1:
-            background = np.reshape(background, (1, -1))
-        X = before.transform(X)
-        background = None if background is None else before.transform(background)
-        try:
-            names = before.get_feature_names_out()
-        except (AttributeError, ValueError):
-            names = None
-    if names is None or len(names) != est.n_features_in_:
-        names = [f"x{j}" for j in range(est.n_features_in_)]
-    return est, X, background, [str(name) for name in names]
-
-
 def _rows(est: Any, X: Any, name: str) -> Array:
     if sparse.issparse(X):
         raise TypeError(f"{name} is sparse: attributions are dense; pass {name}.toarray() of the rows to be explained")
@@ -363,7 +336,7 @@ def _needs_no_check(est: Any, X: Any) -> bool:
     )
 
 
-def _references(est: Any, X: Array, background: Any, value: str) -> Array:
+def _references(est: Any, X: Array, prepare: Callable[[Any], Any], background: Any, value: str) -> Array:
     """Rows that stand for inputs that are not known."""
     if background is None:
         if len(X) == 1:
@@ -376,5 +349,5 @@ def _references(est: Any, X: Array, background: Any, value: str) -> Array:
             # A Series of column means keeps the names of its columns.
             is_series = hasattr(background, "to_frame")
             background = background.to_frame().T if is_series else np.reshape(background, (1, -1))
-        rows = _rows(est, background, "background")
+        rows = _rows(est, prepare(background), "background")
     return rows.mean(axis=0, keepdims=True) if value == "baseline" else rows
