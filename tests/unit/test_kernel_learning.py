@@ -626,6 +626,19 @@ def test_a_column_that_says_nothing_new_is_named(estimator, columns, expected):
     assert model.score(wide, target) > 0.8
 
 
+@pytest.mark.parametrize("gamma", ["evidence", "ard"])
+@pytest.mark.parametrize(
+    ("wide", "expected"), [(True, ParameterStatus.UNUSED), (False, ParameterStatus.CONSTANT)], ids=["two rows", "alike"]
+)
+def test_widths_of_classes_that_no_function_has_are_not_called_learned(gamma, wide, expected):
+    X = np.array([[0.0, 1.0], [1.0, 0.0]]) if wide else np.ones((30, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = RVC(gamma=gamma).fit(X, np.arange(len(X)) % 2)
+    assert len(model.relevance_) == 0
+    assert set(model.kernel_status_.values()) == {expected}
+
+
 @pytest.mark.parametrize(("gamma", "likelihood"), [("evidence", "gaussian"), ("ard", "gaussian"), ("ard", "poisson")])
 def test_weights_are_copies_where_widths_are_learned(gamma, likelihood):
     """Rows were counted, drawn and left out without their weights: other widths were learned, up to 11 nats apart."""

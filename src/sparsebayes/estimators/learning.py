@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sparsebayes.basis import Basis, Functions, Parameter, Sum
-from sparsebayes.estimators.dictionary import Dictionary
+from sparsebayes.estimators.dictionary import Dictionary, Kept
 from sparsebayes.estimators.left_out import LeftOut
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference import ParameterStatus, Result, Settings, Status
@@ -29,7 +29,7 @@ from sparsebayes.kernel_learning.trials import Factors, Interrupted, Problems, T
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-F = TypeVar("F")
+F = TypeVar("F", bound="Fit")
 S = TypeVar("S")
 
 # Multiples of the lengths to begin with that a race tries, and of those of a process, whose functions are on every row.
@@ -192,6 +192,24 @@ class Raced:
     parameters: dict[str, ParameterStatus]
     gain: dict[str, float]
 
+    @property
+    def unused(self) -> Raced:
+        """The same where no function stayed."""
+        states = {
+            name: state if state is ParameterStatus.CONSTANT else ParameterStatus.UNUSED
+            for name, state in self.parameters.items()
+        }
+        return replace(self, parameters=states)
+
+
+class Fit(Protocol):
+    """A fit that says which functions stayed."""
+
+    @property
+    def kept(self) -> Kept:
+        """Its functions."""
+        ...
+
 
 def fit_by_race(
     task: Task, dictionary: Dictionary, targets: Array, left_out: LeftOut, fit: Callable[[Task, Basis | None], F]
@@ -222,7 +240,8 @@ def fit_by_race(
             raced = race_kernels(task, dictionary, targets, left_out, stop)
         except Interrupted:
             return given, None
-        return fit(plain, raced.kernel), raced
+        chosen = fit(plain, raced.kernel)
+        return chosen, raced if len(chosen.kept.relevance) else raced.unused
 
 
 def race_kernels(
@@ -277,7 +296,7 @@ def _state(p: Parameter, k: int, log_theta: Array, limits: Limits, X: Array) -> 
     """What a race says of a parameter; nothing of one that is no length."""
     if not p.length:
         return None
-    if p.feature is not None and np.ptp(X[:, p.feature]) == 0.0:
+    if not np.any(np.ptp(X if p.feature is None else X[:, [p.feature]], axis=0)):
         return ParameterStatus.CONSTANT
     off = np.isfinite(limits.off[k]) and not limits.live(log_theta)[k]
     return ParameterStatus.OFF if off else ParameterStatus.LEARNED
