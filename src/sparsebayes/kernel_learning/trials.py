@@ -178,7 +178,7 @@ class Search:
         results = []
         problems = self.problems(trial.log_theta, trial.factors)
         for k, (problem, own, warm) in enumerate(zip(problems, self.settings, trial.models, strict=True)):
-            quiet = silent or self._over()
+            quiet = silent or self.stop()
             anew = self._whole(problem, self._numbered(k, quiet), self._own(own, quiet)) if from_nothing else None
             if anew is not None and not quiet:
                 anew = self._remember(k, anew, trial.log_theta)
@@ -202,7 +202,7 @@ class Search:
 
     def as_given(self, trial: Trial, *, silent: bool = False) -> list[Result]:
         """What a fit finds that learns no parameters, at those given."""
-        posed, quiet = self.family.as_built() if self.solver.working_sets else None, silent or self._over()
+        posed, quiet = self.family.as_built() if self.solver.working_sets else None, silent or self.stop()
         problems, results = posed or self.problems(trial.log_theta, trial.factors), []
         for k, (problem, own) in enumerate(zip(problems, self.settings, strict=True)):
             settings = (
@@ -211,9 +211,6 @@ class Search:
             result = self._whole(problem, self._numbered(k, quiet), settings)
             results.append(result if quiet else self._remember(k, result, trial.log_theta))
         return results
-
-    def _over(self) -> bool:
-        return self.stop()
 
     def _own(self, settings: Settings, quiet: bool) -> Settings:
         return replace(settings, observe=None, keeper=None) if quiet else settings
@@ -233,28 +230,24 @@ class Search:
         self._next = 1 + max((record.start for record in records), default=after)
         return replace(result, certificate=replace(result.certificate, start=after + result.certificate.start))
 
-    def _told(
-        self,
-        log_theta: Array,
-        results: Sequence[Result],
-        factors: Factors,
-        made: Sequence[int] | None = None,
-        *,
-        exact: bool = False,
-    ) -> Trial:
-        """The trial of these results, whose records are kept; problems that were not reached have no functions."""
-        number, absent = self._next, len(self.settings) - len(results)
+    def _told(self, nothing: Trial, results: Sequence[Result]) -> Trial:
+        """The trial of what single moves have found where the loop had found nothing; their records are kept."""
+        number = self._next
         for k, result in enumerate(results):
             self._next = number
-            self._remember(k, result, log_theta)
-        models = (*(Warm.of(result.active) for result in results), *[Warm([], np.zeros(0), 1.0)] * absent)
-        means = (*(result.active.mean for result in results), *[np.zeros(0)] * absent)
+            self._remember(k, result, nothing.log_theta)
+        models = tuple(Warm.of(result.active) for result in results)
         evidence = sum(result.certificate.log_evidence for result in results)
-        counts = (*(result.n_iter for result in results), *[0] * absent)
-        if made is not None:
-            counts = tuple(one + before for one, before in zip(counts, made, strict=True))
-        height = self._objective(log_theta, evidence, models)
-        return Trial(log_theta, models, means, evidence, height, number, counts, factors, exact)
+        return replace(
+            nothing,
+            models=models,
+            means=tuple(result.active.mean for result in results),
+            evidence=evidence,
+            objective=self._objective(nothing.log_theta, evidence, models),
+            number=number,
+            n_iter=tuple(result.n_iter for result in results),
+            exact=True,
+        )
 
     def _objective(self, log_theta: Array, evidence: float, models: Sequence[Warm]) -> float:
         cost = sum(p.inclusion_cost * len(m.indices) for p, m in zip(self._known(), models, strict=True))
@@ -301,7 +294,7 @@ class Search:
             raise Interrupted
         if sum(result.certificate.log_evidence for result in results) <= nothing.evidence + _COARSE:
             return nothing
-        return self._told(nothing.log_theta, results, nothing.factors, exact=True)
+        return self._told(nothing, results)
 
     def onward(self, trial: Trial, found: Climbed) -> Trial:
         """From the functions of a trial at other parameters."""
