@@ -14,7 +14,7 @@ from sparsebayes.basis import RBF
 from sparsebayes.estimators import cluster as clusters
 from sparsebayes.estimators import cluster_fits
 from sparsebayes.inference import Sequential
-from sparsebayes.inference.rows.partitions import products, triangle
+from sparsebayes.inference.rows.partitions import Partition, Remainders, products, thinned, triangle
 
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 distributed = pytest.importorskip("dask.distributed", reason="dask.distributed is not installed")
@@ -179,6 +179,22 @@ def test_many_rows_by_way_of_a_sample(client, width, last, monkeypatch):
     assert passes[-1] is last
     np.testing.assert_array_equal(there.relevance_, here.relevance_)
     np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=CLOSE * y.std())
+
+
+def test_products_of_what_a_few_functions_leave_stand_for_all_rows():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (2000, 2))
+    rows = Partition(X, np.sin(3.0 * X[:, 0]) + 0.1 * rng.standard_normal(2000))
+    settings = RBF(0.5, centres=X[:120]).bind(X), True, 0.0, 1.0
+    few, expected = Remainders.of(thinned(rows, 4, *settings)), triangle(rows, *settings)
+    assert 0 < len(few.above) < 100
+    found = few.triangle_of(products(rows, few, *settings)[0])
+    norms = np.linalg.norm(expected, axis=0)
+    np.testing.assert_allclose(found.T @ found, expected.T @ expected, rtol=0, atol=1e-13 * norms.max() ** 2)
+    # What a function has of its own beside those before it, down to 1e-7 of it: plain sums have no such digits.
+    np.testing.assert_allclose(np.abs(np.diagonal(found)), np.abs(np.diagonal(expected)), rtol=1e-7)
+    plain = Remainders(few.order, few.above[:0])
+    assert plain.triangle_of(products(rows, plain, *settings)[0]) is None
 
 
 def test_candidates_are_chosen_where_the_rows_are(client):

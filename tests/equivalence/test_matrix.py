@@ -110,7 +110,7 @@ def others():
         found.append(case(RVR, "targets", f"shared {shared}", KERNEL | {"shared_support": shared}))
     for name, basis in FUNCTIONS.items():
         found.append(case(SparseBayesRegressor, "gaussian", name, {"basis": basis}))
-        found.append(case(SparseBayesClassifier, "two", name, {"basis": basis, "evidence": "laplace"}))
+        found.append(case(SparseBayesClassifier, "two", name, {"basis": basis}))
     return [
         *found,
         case(RVR, "gaussian", "sum", {"kernel": RBF(4.5) + Linear()}),

@@ -77,7 +77,7 @@ def chosen_by(evidence: str, task: Task, n_functions: float) -> str:
     task : Task
         The rows, and what else was asked for.
     n_functions : float
-        Functions of the dictionary.
+        Functions of the dictionary (``Dictionary.beside_rows``).
     """
     if not regressable(task) or evidence == "laplace":
         return "laplace"
@@ -104,8 +104,7 @@ def fit_classification(
     """
     joint = joint and n_classes > 2
     shared = joint and shared and regressable(task)
-    n_functions = np.inf if dictionary.on_every_row else dictionary.n_functions
-    by = "laplace" if joint else chosen_by(evidence, task, n_functions)
+    by = "laplace" if joint else chosen_by(evidence, task, dictionary.beside_rows)
     _check_checkpoint(task, shared, by)
     # The other solvers, and classes that share functions, compute on the host.
     there = is_elsewhere(task.X) and isinstance(task.solver, Sequential) and not shared

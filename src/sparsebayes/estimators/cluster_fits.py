@@ -213,7 +213,7 @@ def fit_classification(
     n_outputs = len(classes) if joint and len(classes) > 2 else 1
     rule = task.rule(np.tile(distinct, n_outputs))
 
-    by = classification.chosen_by(evidence, task, dictionary.n_functions)
+    by = classification.chosen_by(evidence, task, dictionary.beside_rows)
     results = []
     for which in against:
         problem = PartitionedProblem(

@@ -156,9 +156,13 @@ class Dictionary:
         return int(np.sum(self.eligible)) + self.left_aside
 
     @property
-    def on_every_row(self) -> bool:
-        """Whether rows have functions of their own: one for a row and all its copies, however large its weight."""
-        return self.functions is not None and bool(np.any(self.functions.rows >= 0))
+    def beside_rows(self) -> float:
+        """Functions, to compare with the number of rows: no rows are many for functions that some of them have.
+
+        A row and all its copies have one, however large its weight.
+        """
+        on_rows = self.functions is not None and bool(np.any(self.functions.rows >= 0))
+        return np.inf if on_rows else self.n_functions
 
     @classmethod
     def of_reduction(
