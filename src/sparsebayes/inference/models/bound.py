@@ -85,7 +85,7 @@ class BoundActive(Active):
     def __init__(self, problem: LaplaceProblem, indices: list[int], alpha: Array, xi: Array) -> None:
         self.problem, self.xi = problem, xi
         self.beta = 1.0
-        make = DualActive if 2 * len(indices) > len(xi) else ActiveSet.from_model
+        make = DualActive if len(indices) > len(xi) else ActiveSet.from_model
         inner = self._inner = make(bound_problem(problem, xi), indices, alpha, 1.0)
         self.indices, self.alpha, self.mean = inner.indices, inner.alpha, inner.mean[:, 0]
 
