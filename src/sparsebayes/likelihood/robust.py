@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,10 @@ Rows = NDArray[np.bool_]
 _PRIOR_ROWS = 10.0
 # Before any row was weighed: log odds of a row to be data.
 _FIRST_ODDS = float(np.log(9.0))
-# Nodes of a quadrature, on [-1, 1], and how far below its largest value a log density counts as nothing.
+# Nodes of a quadrature, on [-1, 1], and how many of its widths a density reaches to either side: by then it has fallen
+# by as many nats.
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(400)
-_NOTHING = 40.0
+_WIDTHS = 40.0
 # An outlier may lie anywhere in an interval so many times as wide as the range of the targets.
 _OUTLIER_RANGE = 2.0
 # Range of the degrees of freedom: below, the noise has no variance, and rows near the fit gain too much weight; above,
@@ -97,18 +98,13 @@ class DataShare:
         top = max(0.0, float(np.log(a / b)))
         height = -a * np.logaddexp(0.0, -top) - b * np.logaddexp(0.0, top)
 
-        def below(x: Array | float) -> Any:
-            """Log density less its largest value, which may be a difference in the last digits of either."""
-            return -a * np.log1p(expit(-top) * np.expm1(top - x)) - b * np.log1p(expit(top) * np.expm1(x - top))
-
         # Where the density is cut off on its way down, it falls faster than its curvature says.
-        low, high, width = top, top, 1.0 / max(np.sqrt(a * b / (a + b)), 0.5 * (b - a) / _NOTHING)
-        while low > 0.0 and below(low) > -_NOTHING:
-            low = max(0.0, low - width)
-        while below(high) > -_NOTHING:
-            high += width
+        reach = _WIDTHS / max(np.sqrt(a * b / (a + b)), 0.5 * (b - a))
+        low, high = max(0.0, top - reach), top + reach
         x = 0.5 * (low + high) + 0.5 * (high - low) * _NODES
-        mass = 0.5 * (high - low) * _NODE_WEIGHTS * np.exp(below(x))
+        # The log density less its largest value, which may be a difference in the last digits of either.
+        below = -a * np.log1p(expit(-top) * np.expm1(top - x)) - b * np.log1p(expit(top) * np.expm1(x - top))
+        mass = 0.5 * (high - low) * _NODE_WEIGHTS * np.exp(below)
         total = float(np.sum(mass))
         return cls(float(height + np.log(total)), float(mass @ expit(x)) / total, float(mass @ x) / total)
 

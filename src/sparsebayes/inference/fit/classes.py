@@ -155,9 +155,10 @@ class _Search:
             alpha = alpha / rows.norms[functions] ** 2  # at unit mean square
             if evidence == "indicators":
                 status = Status.INDICATORS
-                self._scale(ClassModel.flat(rows, functions, alpha / LARGER))
+                if len(functions):
+                    self._scale(ClassModel.flat(rows, functions, alpha / LARGER))
             else:
-                self._settle(ClassModel.of(rows, functions, np.minimum(_FIRST, alpha / LARGER)))
+                self._take(ClassModel.of(rows, functions, np.minimum(_FIRST, alpha / LARGER)).settled(_ROUGHLY))
                 refused = self._climb()
         except Stopped as stopped:
             status = stopped.status
@@ -177,20 +178,15 @@ class _Search:
 
         Of many rows a part says about where that is, and with which weights.
         """
-        step = len(begun.outputs) // _ENOUGH_ROWS if begun.size else 1
-        if step > 1:
-            begun = begun.with_weights(self._best_scale(begun.every(step)))
-        self._take(self._best_scale(begun) if begun.size else begun, last=True)
 
-    def _best_scale(self, begun: ClassModel) -> ClassModel:
         def at(model: ClassModel, factor: float) -> ClassModel:
             return model.at(np.clip(factor * model.alpha, *RANGE))
 
-        return best_scale(at(begun, 1.0), at, lambda model: model.objective, self.stop)
+        def best(begun: ClassModel) -> ClassModel:
+            return best_scale(at(begun, 1.0), at, lambda model: model.objective, self.stop)
 
-    def _settle(self, begun: ClassModel) -> None:
-        """Take the functions to begin with, all of their precisions settled."""
-        self._take(begun.settled(_ROUGHLY))
+        step = len(begun.outputs) // _ENOUGH_ROWS
+        self._take(best(begun.with_weights(best(begun.every(step))) if step > 1 else begun), last=True)
 
     def _climb(self) -> list[int]:
         """Add what is missing; functions that promise to gain and do not."""

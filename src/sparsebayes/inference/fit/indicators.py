@@ -235,7 +235,7 @@ def run_indicators(problem: LaplaceProblem, regression: GaussianProblem, solver:
             functions, alpha = regress(regression, notes)
             if len(functions):
                 active = LaplaceActive.from_model(problem, functions.tolist(), alpha / LARGER)
-                active = best_scale(active, _rescaled, LaplaceActive.objective, stop)
+                active = best_scale(active, lambda one, c: one.moved(c * one.alpha, 1.0), LaplaceActive.objective, stop)
                 notes.note((), active.indices, active.evidence(), active.objective(), active, last=True)
         except Stopped as stopped:
             status = stopped.status
@@ -257,10 +257,6 @@ def _certified(active: LaplaceActive, tol: float) -> Certificate:
         error = float(problem.stand_in.error)
     certificate = certify(active, learn_noise=False, tol=tol, start=0)
     return replace(certificate, compression_error=max(error, certificate.compression_error))
-
-
-def _rescaled(active: LaplaceActive, factor: float) -> LaplaceActive:
-    return active.moved(factor * active.alpha, 1.0)
 
 
 __all__ = ["best_scale", "contrasts", "regress", "run_indicators"]

@@ -62,13 +62,11 @@ def bound_constant(problem: LaplaceProblem, xi: Array) -> float:
 
 
 def two_classes(problem: LaplaceProblem) -> Bernoulli:
-    """The likelihood, which must be the logistic."""
-    if not isinstance(problem.likelihood, Bernoulli):
-        raise ValueError(
-            "solver='backfitting' takes two classes at a time (the bound of Jaakkola and Jordan is for the logistic): "
-            "set multi_class='ovr', or use solver='sequential'"
-        )
-    return problem.likelihood
+    """The likelihood, which is the logistic: solvers by the bound take no other."""
+    likelihood = problem.likelihood
+    if not isinstance(likelihood, Bernoulli):
+        raise TypeError(f"the bound is of the logistic, not of a {type(likelihood).__name__}")
+    return likelihood
 
 
 class BoundActive(Active):
@@ -87,7 +85,7 @@ class BoundActive(Active):
     def __init__(self, problem: LaplaceProblem, indices: list[int], alpha: Array, xi: Array) -> None:
         self.problem, self.xi = problem, xi
         self.beta = 1.0
-        make = DualActive if 2 * len(indices) > len(xi) else ActiveSet.from_model
+        make = DualActive if len(indices) > len(xi) else ActiveSet.from_model
         inner = self._inner = make(bound_problem(problem, xi), indices, alpha, 1.0)
         self.indices, self.alpha, self.mean = inner.indices, inner.alpha, inner.mean[:, 0]
 

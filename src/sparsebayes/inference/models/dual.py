@@ -41,8 +41,6 @@ from sparsebayes.inference.models.newton import find_mode
 # Up to this bound on the condition number of G its Cholesky factor is good to ten digits; beyond, the factor comes from
 # the square root of G, at twice the cost.
 _WELL_CONDITIONED = 1e6
-# The dual form is kept while there are more functions than this fraction of the rows.
-_NARROW = 0.5
 
 
 class Dual(Active):
@@ -85,6 +83,10 @@ class Dual(Active):
         """The same model from the data, in the form for single moves."""
         return self.recompute()
 
+    def narrowed(self) -> Active:
+        """The same model in the form for single moves, once its functions are no more than the outputs of the rows."""
+        return self.recompute() if self.size <= len(self._factor) else self
+
 
 class DualActive(Dual):
     """Gaussian posterior of any number of functions."""
@@ -126,10 +128,6 @@ class DualActive(Dual):
         fit = gaussian_log_likelihood(self.residual_sumsq, self.beta, targets * self.problem.n_effective)
         log_det_precision = float(np.sum(np.log(self.alpha))) + log_det(self._factor)
         return log_evidence(fit, self.mean, self.alpha, log_det_precision, targets)
-
-    def narrowed(self) -> ActiveSet | DualActive:
-        """The same model in the form for single moves, once its functions are far fewer than the rows."""
-        return self.recompute() if self.size <= _NARROW * len(self.z) else self
 
     def recompute(self) -> ActiveSet:
         """The same model from the data, in the form for single moves."""
@@ -191,10 +189,6 @@ class DualLaplace(Dual):
     def evidence(self) -> float:
         """Laplace's log evidence."""
         return self._mode.evidence
-
-    def narrowed(self) -> LaplaceActive | DualLaplace:
-        """The same model in the form for single moves, once its functions are fewer than the outputs of the rows."""
-        return self.recompute() if self.size <= int(np.prod(self.problem.likelihood.shape)) else self
 
     def recompute(self) -> LaplaceActive:
         """The same functions from the data, in the form for single moves."""

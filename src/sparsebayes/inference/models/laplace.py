@@ -94,7 +94,7 @@ class LaplaceActive(Active):
 
     def linearised(self) -> tuple[Array, Array, Array, Array]:
         """At the mode (T&F eqs 24-25)."""
-        directions = self._columns.directions(self._mode.point, self._change, self._root, self._bend)
+        directions = self._columns.directions(*self._expansion)
         found = (directions.place.fetch(list(each)) for each in directions.moments(self.problem.design))
         products, norms = (np.concatenate(parts) for parts in zip(*found, strict=True))
         inner = products[:, 2:]
@@ -160,15 +160,16 @@ class LaplaceActive(Active):
     def _statistics(self) -> Statistics:
         outside = self.problem.eligible
         outside[self.indices] = False
-        found = self._columns.screen(self._mode.point, self._change, self._root, self._bend, outside)
+        found = self._columns.screen(*self._expansion, outside)
         return self._combine(self.problem, found, self.indices)
 
     def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
         """Columns of the problem of which the present one is a part that gain most, and what each would gain."""
         parent = self.problem.parent
         design = parent.design if parent.stand_in is None else parent.stand_in
-        measured = self._columns.measure(parent, design, self._mode.point, self._change, self._root, self._bend)
-        found = self._combine(parent, measured, self.problem.lift(self.indices))
+        found = self._combine(
+            parent, self._columns.measure(parent, design, *self._expansion), self.problem.lift(self.indices)
+        )
         _, gain = best_moves(found.alpha, found.s, found.q2, 1, parent.inclusion_cost)
         by_column = np.max(np.where(found.movable, gain, 0.0).reshape(parent.n_outputs, -1), axis=0)
         by_column[self.problem.members] = 0.0
@@ -326,19 +327,15 @@ class LaplaceActive(Active):
         mode = find_mode(start, alpha)
         return LaplaceActive(mode) if mode.evidence > self.evidence() + at_least else None
 
-    @property
-    def _change(self) -> Any:
-        r"""Derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the outputs, wherever these are."""
-        return self._derivatives[0]
+    @cached_property
+    def _expansion(self) -> tuple[Point, Any, Array, Array]:
+        # The point at the mode, the change of log|Σ⁻¹| with the outputs, a root of Σ, and its change with the weights.
+        change, bend = self._columns.bend(self._mode.point, self.covariance)
+        return self._mode.point, change, self._root, bend
 
     @property
     def _bend(self) -> Array:
-        r"""Derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights in the model."""
-        return self._derivatives[1]
-
-    @cached_property
-    def _derivatives(self) -> tuple[Any, Array]:
-        return self._columns.bend(self._mode.point, self.covariance)
+        return self._expansion[-1]
 
 
 def _learn(inverse: Array, step: Array, change: Array) -> Array:

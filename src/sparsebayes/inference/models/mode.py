@@ -209,10 +209,9 @@ class ActiveColumns:
         columns, self.outputs = problem.split(indices)
         self.values = problem.fetch(columns) if values is None else values
         self.groups = [np.flatnonzero(self.outputs == k) for k in range(problem.n_outputs)]
-        self._blocks = [self.values] if problem.n_outputs == 1 else [self._taken(group) for group in self.groups]
-
-    def _taken(self, positions: Index) -> Any:
-        return self.place.xp.take(self.values, self.place.indices(positions), axis=1)
+        self._blocks = [self.values]
+        if problem.n_outputs > 1:
+            self._blocks = [self.place.xp.take(self.values, self.place.indices(g), axis=1) for g in self.groups]
 
     def at(self, weights: Array) -> Point:
         """The likelihood at these weights."""

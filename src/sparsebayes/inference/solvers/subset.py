@@ -213,8 +213,6 @@ class SubsetSelection(Solver[SubsetState]):
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SubsetState:
         """An empty subset."""
-        if not active.exact:
-            raise ValueError("solver='subset' lowers a squared error: it is for regression; use solver='sequential'")
         subset = Subset(active.problem, self.ridge)
         return SubsetState(active=active, learn_noise=learn_noise, evidence=active.evidence(), rng=rng, subset=subset)
 
