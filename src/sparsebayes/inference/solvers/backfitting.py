@@ -366,7 +366,8 @@ class Backfitting(Solver[BackfittingState]):
         if not active.exact:
             xi, scale = np.zeros(problem.design.shape[0]), 1.0
             problem = bound_problem(problem, xi)
-        indices = np.flatnonzero(problem.eligible)
+        # Targets that are zero leave nothing to follow.
+        indices = np.flatnonzero(problem.eligible & (bool(scale) or problem.mean_square > 0.0))
         sqnorms = problem.sqnorms[indices]
         total = problem.n_effective * (scale or problem.mean_square)
         alpha = np.full(len(indices), self.initial * float(np.sum(sqnorms)) / (total or 1.0))

@@ -388,7 +388,7 @@ class Search:
         places = [m for m in places if self.problem.usable[m]]
         if not places:
             noise = self.variance if noise is None else noise
-            return self.known([], Hyperparameters(noise, float(np.max(np.square(products))) / n**2))
+            return self.known([], Hyperparameters(noise, float(np.max(np.square(products), initial=0.0)) / n**2))
         gram = self.problem.columns(places)[:, places]
         weights = np.linalg.solve(gram + 1e-6 * n * np.eye(len(places)), products[places])
         if len(places) > self.max_effects:
