@@ -191,6 +191,14 @@ def test_several_classes_one_against_the_rest_and_not_jointly():
     assert SparseBayesClassifier(RBF(2.0), solver="backfitting", multi_class="ovr").fit(X, y).score(X, y) > 0.9
 
 
+def test_constant_targets_take_no_functions():
+    model = SparseBayesRegressor(solver="backfitting").fit(
+        np.random.default_rng(0).normal(size=(20, 3)), np.full(20, 5.0)
+    )
+    assert model.status_ is Status.CONSTANT
+    np.testing.assert_array_equal(model.predict(np.zeros((2, 3))), 5.0)
+
+
 def test_max_iter_is_said_with_the_remedy():
     X, y = sinc()
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):

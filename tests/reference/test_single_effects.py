@@ -144,6 +144,13 @@ def test_nothing_is_found_where_nothing_is(y):
     assert len(model.credible_sets()) == 0
 
 
+@pytest.mark.parametrize("likelihood", ["gaussian", "student-t", "outliers"])
+def test_columns_that_say_nothing_have_no_effect(likelihood):
+    y = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    model = SparseBayesRegressor(solver="single-effects", likelihood=likelihood).fit(np.ones((5, 2)), y)
+    assert model.relevance_.size == 0
+
+
 def test_the_number_of_effects_can_be_limited():
     X, y = twins()
     model = fit(X, y, max_effects=1)

@@ -317,3 +317,26 @@ def test_an_outlier_of_student_t_costs_a_logarithm_however_far_it_is(far, fit_in
     assert model.noise_variance_ == pytest.approx(near.noise_variance_, rel=0.02)
     lost = 3 * 3 * np.log(far / 100.0)
     assert near.log_marginal_likelihood_ - model.log_marginal_likelihood_ == pytest.approx(lost, rel=0.13)
+
+
+@pytest.mark.parametrize("likelihood", ["outliers", "student-t"])
+@pytest.mark.parametrize("far", [1e10, -1e30])
+def test_a_row_that_is_beyond_all_bounds_takes_no_digits_from_others(likelihood, far):
+    """Centred by their mean, all other targets would be one number and the rounding of it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    truth = X[:, 0] - 2.0 * X[:, 1] + 5.0
+    y = truth + 0.1 * rng.normal(size=60)
+    y[3] = far
+    model = SparseBayesRegressor(likelihood=likelihood).fit(X, y)
+    assert np.sqrt(np.mean((model.predict(X) - truth) ** 2)) < 0.1
+    assert model.outlier_probability_[3] > 0.99
+    # The middle is that of the copies that weights stand for, and of negated targets too.
+    weights = rng.integers(0, 4, 60)
+    rows = np.repeat(np.arange(60), weights)
+    weighted = SparseBayesRegressor(likelihood=likelihood).fit(X, y, weights).predict(X)
+    copied = SparseBayesRegressor(likelihood=likelihood).fit(X[rows], y[rows]).predict(X)
+    np.testing.assert_allclose(weighted, copied, rtol=1e-9)
+    np.testing.assert_allclose(
+        SparseBayesRegressor(likelihood=likelihood).fit(X, -y).predict(X), np.negative(model.predict(X))
+    )

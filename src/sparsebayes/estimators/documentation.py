@@ -22,9 +22,9 @@ KERNEL = """
 
 SETTINGS = """
     fit_intercept : bool
-        Let a constant function join the dictionary like any other; regression targets are centred first, and so are
-        the columns of X where these are the functions (``basis=None``): a model then does not depend on where zero is
-        on the scale of an input.
+        Let a constant function join the dictionary like any other; regression targets are centred first (by
+        their median, where the likelihood is robust), and so are the columns of X where these are the functions
+        (``basis=None``): a model then does not depend on where zero is on the scale of an input.
     solver : {"sequential", "mackay", "em", "variational", "backfitting", "subset", "single-effects"} or a solver object
         A solver object carries its own settings, which win over the estimator's.
     support : {"evidence", "conservative"}

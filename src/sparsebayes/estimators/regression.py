@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,15 @@ def mean_square(y: Array, weights: Array) -> Array:
     return np.where(largest > rounding_level(y), square, 0.0)
 
 
+def weighted_median(y: Array, weights: Array) -> Array:
+    """Middle of each column, a weight of k counting as k copies; of two middle rows, halfway between them."""
+    order = np.argsort(y, axis=0)
+    upto = np.cumsum(weights[order], axis=0)
+    first = [np.argmax(reached, axis=0) for reached in (upto >= 0.5 * upto[-1], upto > 0.5 * upto[-1])]
+    sides = [np.take_along_axis(y, np.take_along_axis(order, k[None], axis=0), axis=0)[0] for k in first]
+    return 0.5 * sides[0] + 0.5 * sides[1]
+
+
 @dataclass(frozen=True)
 class TargetScale:
     """Affine map between the targets as given and as fitted, ``y = offset + scale * t``, one entry per target."""
@@ -52,14 +62,24 @@ class TargetScale:
     scale: Array
 
     @classmethod
-    def of(cls, y: Array, weights: Array, *, centre: bool, fixed_noise: Array | None, shared: bool) -> TargetScale:
-        """Measure the targets, (N, T).
+    def of(
+        cls,
+        y: Array,
+        weights: Array,
+        *,
+        centre: bool,
+        fixed_noise: Array | None,
+        shared: bool,
+        robust: bool = False,
+    ) -> TargetScale:
+        """Measure the targets, (N, T), about their means, or about their medians where outliers would move these.
 
         The scale of a target on its own is a power of two, so that scaling rounds nothing.  Targets that share their
         precisions are brought to one noise level: to unit variance where the noise is learned, to equal noise where it
         is given.
         """
-        offset = np.average(y, axis=0, weights=weights) if centre else np.zeros(y.shape[1])
+        middle = weighted_median if robust else partial(np.average, axis=0)
+        offset = middle(y, weights=weights) if centre else np.zeros(y.shape[1])
         residual = y - offset
         largest = np.max(np.abs(residual), axis=0)
         unit = np.where(largest > 0.0, largest, 1.0)
@@ -227,6 +247,7 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         centre=task.fit_intercept and targets.offset is None,
         fixed_noise=targets.noise_variance,
         shared=shared,
+        robust=targets.likelihood in ROBUST,
     )
     groups = _groups(targets, scale)
     problems: list[_Group] = []

@@ -213,7 +213,10 @@ class LeftOutRows:
         # searches on parts that found nothing like it: where most targets are zero empty models meet them exactly.
         active = ActiveSet.from_model(problem, model[0].tolist(), model[1], 1.0)
         values = design.columns(model[0])
-        errors, spread = t - values @ active.mean, np.einsum("na,ab,nb->n", values, active.covariance, values)
+        errors = t - values @ active.mean
+        spread = np.maximum(
+            np.einsum("na,na->n", values @ active.covariance, values), 0.0
+        )  # rounding may take it below
         held = [
             one.share_held(mine, problem.relative_noise, spread, problem.counts)
             for one, mine in zip(each, errors.T, strict=True)

@@ -40,8 +40,6 @@ _KICKED, _SPARE = 1.5, 8
 VOICE = 3.0
 # Logarithm of a ratio of errors that is no accident: -.03 to .003 on noise alone, .05 to .15 on Friedman's functions.
 _CLEARLY = 0.02
-# Columns, and their decimals, by which rows with the same target are told apart.
-_TOLD_BY, _DECIMALS = 3, 9
 
 # Functions, weights and their covariance of a search on a part of the rows at one inverse noise variance.
 Found = tuple[Index, Array, Array]
@@ -128,11 +126,10 @@ class Folds:
 
     @staticmethod
     def possible(problem: GaussianProblem) -> bool:
-        """Whether the problem has rows of its own, and few enough."""
+        """Whether the problem has rows of its own, few enough, and some in every fold."""
         rows, functions = problem.design.shape
-        return (
-            problem.parent is None and problem.rowwise and problem.n_effective >= FOLDS and rows * functions <= _ENTRIES
-        )
+        few = problem.parent is None and problem.rowwise and rows * functions <= _ENTRIES
+        return few and min(problem.n_effective, problem.different) >= FOLDS
 
     def prefer(self, beta: float, other: float, size: int) -> bool:
         """Whether rows left out speak for one inverse noise variance rather than another.
@@ -314,6 +311,4 @@ def scattered(problem: GaussianProblem, parts: int) -> Index:
 
 def _ranked(problem: GaussianProblem) -> Index:
     """Place of every row in the order of the targets, that of its copies too."""
-    told_by = problem.design.columns(np.arange(min(_TOLD_BY, problem.n_functions)))
-    rows = np.column_stack([problem.targets, np.round(told_by, _DECIMALS)])
-    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    return np.unique(problem.told_by(problem.design), axis=0, return_inverse=True)[1].reshape(-1)

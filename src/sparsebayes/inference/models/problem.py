@@ -313,29 +313,44 @@ class GaussianProblem(PartOfProblem):
             problem = problem.parent
         if not problem.rowwise or used <= _FEW * len(problem.weights):
             return used / self.n_effective
-        return used / min(self.n_effective, problem._different)
+        return used / min(self.n_effective, problem.different)
 
     def counted_once(self) -> GaussianProblem:
         """The same problem with weights that add up to the number of different rows, where they add up to more."""
-        share = self._different / self.n_effective
-        return self if share >= 1.0 else self.weighted(share * self.weights, float(self._different))
+        share = self.different / self.n_effective
+        return self if share >= 1.0 else self.weighted(share * self.weights, float(self.different))
 
     @cached_property
-    def _different(self) -> int:
+    def different(self) -> int:
         """Number of rows that differ from each other; those with any weight, where there is too much to compare."""
         there = self.weights > 0.0
-        design = self.design if self.stand_in is None else self.stand_in  # copies are copies in either
-        count = int(np.sum(there))
-        if len(np.unique(self.targets[there], axis=0)) == count or design.shape[0] * self.n_functions > _ENTRIES:
-            return count  # rows with different targets are different
-        # Rows that differ anywhere have different sums of their entries by almost any factors.
-        root = np.sqrt(np.where(self.sqnorms > 0.0, self.sqnorms, np.inf))
-        factors = np.random.default_rng(0).standard_normal(self.n_functions) / root
-        sums = design.matvec(factors, np.arange(self.n_functions))[there]
-        told_by = np.column_stack([self.targets[there], sums])
-        largest = np.max(np.abs(told_by), axis=0, initial=0.0)
-        told_by /= np.where(largest > 0.0, largest, 1.0)
-        return len(np.unique(np.round(told_by, _DECIMALS), axis=0))
+        if self.design.shape[0] * self.n_functions > _ENTRIES:
+            return int(np.sum(there))
+        # Copies are copies in what stands in for the functions, too, which costs far less to ask.
+        return len(np.unique(self.told_by(self.design if self.stand_in is None else self.stand_in)[there], axis=0))
+
+    def told_by(self, design: Design) -> Array:
+        """What is the same in two rows only where these are copies: their targets, and a sum of their functions.
+
+        Rows that differ anywhere have different sums by almost any factors.  These go to the functions in the order of
+        what each explains by itself, so that it matters neither in which order functions or rows came nor how often,
+        and are relative to norms, so that units do not matter either.
+
+        Parameters
+        ----------
+        design : Design
+            The functions, or what stands in for them.
+        """
+        if len(np.unique(self.targets, axis=0)) == len(self.targets):
+            return self.targets  # rows with different targets are different
+        functions = np.flatnonzero(self.eligible)
+        root = np.sqrt(self.sqnorms[functions])
+        explained = np.sum((self.projection[functions] / root[:, None]) ** 2, axis=1)
+        order = np.argsort(-explained, kind="stable")
+        factors = np.random.default_rng(0).standard_normal(len(functions)) / root[order]
+        sums = design.matvec(factors, functions[order])
+        unit = np.max(np.abs(sums), initial=0.0)
+        return np.column_stack([self.targets, np.round(sums / unit if unit > 0.0 else sums, _DECIMALS)])
 
     @property
     def relative_noise(self) -> Array:

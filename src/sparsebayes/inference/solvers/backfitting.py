@@ -353,8 +353,9 @@ class Backfitting(Solver[BackfittingState]):
         """All functions, with weights zero."""
         xi = None if active.exact else np.zeros(active.problem.design.shape[0])
         problem = active.problem if xi is None else bound_problem(active.problem, xi)
-        indices = np.flatnonzero(problem.eligible)
         total = problem.n_effective * active.problem.mean_square
+        # Targets that are zero leave nothing to follow.
+        indices = np.flatnonzero(problem.eligible & (total > 0.0))
         alpha = np.full(len(indices), self.initial * float(np.sum(problem.sqnorms[indices])) / (total or 1.0))
         branches = Branches(problem, indices, np.zeros((len(indices), problem.n_targets)), alpha)
         noise = self.noise_start * problem.mean_square if learn_noise else 1.0 / active.beta
