@@ -156,10 +156,8 @@ class Learner:
         places = self._places(restarts) if self.finalists is None else self.finalists
         tried = [self._try(log_theta) for log_theta in places]
         open_ = [trial for trial in tried if trial.size and not self.search.crowded(trial)]
-        for start in sorted(open_, key=self._promise, reverse=True) or [scale]:
-            climbed = self._ascend(start)
-            if self._prefer(climbed if self.finalists is not None else self._without_weak(climbed)):
-                break
+        climbed = self._ascend(max(open_, key=self._promise, default=scale))
+        self._prefer(climbed if self.finalists is not None else self._without_weak(climbed))
         self._single = self.best
         if self.several:
             for factors in SEVERAL:

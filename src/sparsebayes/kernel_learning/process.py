@@ -32,16 +32,16 @@ Index = NDArray[np.intp]
 
 _CHOLESKY, _INVERT, _SOLVE = get_lapack_funcs(("potrf", "potri", "potrs"), (np.zeros(1),))
 
-# Rows that one factor for all lengths is learned from, and all of them: the cost is cubic in the rows.  Fewer where a
-# fit takes a hundredth of a second.  With all lengths learned from 400 rows and five steps more on 700, the process
-# ended 42 nats lower on concrete and on wine_red, with inputs off that are not idle.
-ROWS = 400, 1000
+# Rows that a process is learned from at first, and at last: its cost is cubic in them.  Fewer where a fit takes a
+# hundredth of a second.
+ROWS = 400, 700
 FEWER_ROWS = 200, 400
-# Noise variance from which its search begins, as a part of the targets' mean square, and its steps.  A second search
-# from a hundredth ends at the same place or lower on nine of the ledger's ten tables; on the tenth, where rows that
-# occur twice let the noise vanish.  So it is made only where the first has found more noise than anything else.
+# Noise variance from which its search begins, as a part of the targets' mean square, and its steps, on some rows and on
+# more of them.  A second search from a hundredth ends at the same place or lower on nine of the ledger's ten tables; on
+# the tenth, where rows that occur twice let the noise vanish.  So it is made only where the first has found
+# more noise than anything else.
 _NOISE, _LOW_NOISE, _MOSTLY_NOISE = 0.1, 0.01, 0.5
-_STEPS = 30
+_STEPS, _FEW_STEPS = 60, 5
 # Fewer rows say nothing of widths.
 _FEWEST = 5
 # Range of the log amplitude and of the log noise, in units of the targets' mean square.
@@ -74,7 +74,7 @@ class Process:
     prior : LogNormal
         Prior of the log parameters.
     rows : tuple of int
-        How many of the rows one factor for all lengths is learned from, and all lengths.
+        How many of the rows it is learned from at first, and at last.
     """
 
     def __init__(
@@ -108,11 +108,13 @@ class Process:
     def fit(self, first: Array, limits: Limits, stop: Callable[[], bool]) -> Array:
         """Log parameters: one factor for all lengths, then all of them free, and idle inputs switched off."""
         every, scaled = np.eye(len(first)), self._ascend(Fitted(first), limits.longer[:, None])
-        self._take(self.rows[1])
         best = scaled if stop() else self._ascend(scaled, every)
         if best.level[1] > np.log(_MOSTLY_NOISE) and not stop():
             again = self._ascend(replace(scaled, level=np.log([1.0, _LOW_NOISE])), every)
             best = max(best, again, key=lambda one: one.objective)
+        if len(self.all[0]) > self.rows[0] and not stop():
+            self._take(self.rows[1])
+            best = self._ascend(best, every, _FEW_STEPS)
         return self._without_idle(best, limits.off, stop)
 
     def _without_idle(self, found: Fitted, off: Array, stop: Callable[[], bool]) -> Array:
@@ -127,7 +129,7 @@ class Process:
                 here, height = there, value
         return here
 
-    def _ascend(self, first: Fitted, directions: Array) -> Fitted:
+    def _ascend(self, first: Fitted, directions: Array, steps: int = _STEPS) -> Fitted:
         """Climb with the log parameters free along the columns of a matrix, (P, k)."""
         k, best = directions.shape[1], replace(first, objective=-np.inf)
 
@@ -151,7 +153,7 @@ class Process:
         )
         bounds = [*zip(np.minimum(low, 0.0), np.maximum(high, 0.0), strict=True), _AMPLITUDE, _LEVEL]
         start = np.concatenate([np.zeros(k), np.clip(first.level, *np.transpose([_AMPLITUDE, _LEVEL]))])
-        options = {"maxiter": _STEPS, "ftol": 1e-5}
+        options = {"maxiter": steps, "ftol": 1e-5}
         minimize(descend, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         return best
 
@@ -169,9 +171,8 @@ class Process:
             return -np.inf, np.zeros(len(log_theta) + 2)
         u, targets = _SOLVE(factor, self.t, lower=1)[0], self.t.shape[1]
         value = self._value(log_theta, factor, u)
-        inverse, _ = _INVERT(factor, lower=1)  # of its lower triangle, which stands for both: the kernel is symmetric
-        inverse *= 2.0
-        inverse.flat[:: len(kernel) + 1] *= 0.5
+        inverse, _ = _INVERT(factor, lower=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
         gradient, amplitude = 0.5 * (u @ u.T - targets * inverse), float(np.exp(level[0]))
         by_theta = functions.pullback(self.X, np.arange(len(kernel)), amplitude * gradient)
         noise = np.exp(level[1]) * self.spread
