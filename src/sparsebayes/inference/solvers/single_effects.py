@@ -387,7 +387,7 @@ class Search:
         if noise is None:
             left = max(self.problem.total - float(weights @ products[at]), _EXACT * self.problem.total)
             noise = max(left, np.finfo(float).tiny) / max(self.problem.observations - len(at), 1.0)
-        prior = np.mean(np.square(weights)) if len(at) else np.max(np.square(products)) / n**2
+        prior = np.mean(np.square(weights)) if len(at) else np.max(np.square(products), initial=0.0) / n**2
         expected = np.zeros((len(at), len(products)))
         expected[np.arange(len(at)), at] = weights
         hyper = self.hyper(noise, float(prior))
@@ -503,7 +503,7 @@ class Found:
     @classmethod
     def of(cls, problem: Correlations, state: Effects) -> Found:
         """Those of a search."""
-        expected = np.array([effect.expected for effect in state.effects]).reshape(-1, len(problem.scale))
+        expected = np.array([effect.expected for effect in state.effects]).reshape(len(state.effects), len(problem.scale))
         return cls(csr_array(expected * problem.scale), state.hyper.noise, state.hyper.prior)
 
     def scaled(self, unit: float) -> Found:
