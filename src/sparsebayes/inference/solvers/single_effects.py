@@ -503,7 +503,9 @@ class Found:
     @classmethod
     def of(cls, problem: Correlations, state: Effects) -> Found:
         """Those of a search."""
-        expected = np.array([effect.expected for effect in state.effects]).reshape(len(state.effects), len(problem.scale))
+        expected = np.array([effect.expected for effect in state.effects]).reshape(
+            len(state.effects), len(problem.scale)
+        )
         return cls(csr_array(expected * problem.scale), state.hyper.noise, state.hyper.prior)
 
     def scaled(self, unit: float) -> Found:
