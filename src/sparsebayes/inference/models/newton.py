@@ -17,6 +17,9 @@ _NEWTON_STEPS = 200
 # Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
 _NEWTON_DECREMENT = 1e-10
 _ROUGH_DECREMENT = 1e-7
+# Where next to nothing holds weights of classes that can be separated, steps do no more than halve what is left: as
+# many of them at most are made below what the height resolves, until less than this is left to gain.
+_SLOW_STEPS, _SETTLED = 12, 1e-14
 # The shortest part of a step, and the part of what it promises that it must bring.
 _SHORTEST, _ENOUGH = 1e-12, 1e-4
 
@@ -95,7 +98,7 @@ def find_mode(start: Point, alpha: Array) -> Mode:
         if there is None:
             break
         here = there
-        if final == last:
+        if final >= last and (decrement <= _SETTLED or not exact or final == _SLOW_STEPS):
             break
     return here
 
