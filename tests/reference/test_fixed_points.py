@@ -162,6 +162,16 @@ def test_a_function_that_a_prior_outweighs_stays_out():
     assert gain[1] == 0.0
 
 
+def test_a_function_of_which_nothing_is_left_beside_others_stays_out():
+    problem, _ = regression(n=40, m=8)
+    active = ActiveSet.from_model(problem, [0], np.array([1.0]), 4.0)
+    found = active.statistics()
+    s = np.where(np.arange(8) == 1, 0.0, found.s)  # what rounding leaves of a copy
+    best, gain = Hyperpriors(1e-6, 1e-6).best_moves(active, found.alpha, s, found.q2)
+    assert np.isinf(best[1])
+    assert gain[1] == 0.0
+
+
 # -- the variational bounds -----------------------------------------------------------------------------------
 
 

@@ -205,6 +205,7 @@ class Hyperpriors:
         targets, rate = active.problem.n_targets, self.rates(active)
         best = best_alpha(s, q2)
         relevant = np.isfinite(best) & (best > 0.0)
+        best[~relevant] = np.inf
         best[relevant] = self._stationary(best[relevant], s[relevant], q2[relevant], rate[relevant], targets)
 
         def value(x: Array) -> Array:
@@ -212,7 +213,7 @@ class Hyperpriors:
             prior = _relative(np.where(inside, x, 1.0), self.a, np.where(inside, rate, 1.0))
             return targets * contribution(x, s, q2) + np.where(inside, prior, 0.0)
 
-        best = np.where(relevant & (value(best) > 0.0), best, np.inf)
+        best = np.where(value(best) > 0.0, best, np.inf)
         return best, value(best) - value(alpha)
 
     def _stationary(self, alpha: Array, s: Array, q2: Array, rate: Array, targets: int) -> Array:
