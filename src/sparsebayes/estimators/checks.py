@@ -195,7 +195,7 @@ class Storage:
         """Raise where something is asked that this storage cannot give; X is of the wrong type where functions are."""
         for ask in asks:
             if ask.need in self.lacks:
-                kind = TypeError if ask.need in (Need.CENTRES, Need.FUNCTIONS) else ValueError
+                kind = TypeError if ask.need in (Need.CENTRES, Need.FUNCTIONS, Need.FORMS) else ValueError
                 raise kind(
                     f"{ask.said} {ask.why or ask.need.value}, and {self.lacks[ask.need]}; "
                     f"{ask.otherwise}, or {self.instead}"

@@ -47,7 +47,7 @@ class Need(Enum):
     CENTRES = "puts a function on every row"
     FUNCTIONS = "computes functions of the entries of the rows"
     ALL_ROWS = "takes its functions from all rows"
-    FORMS = "has functions without a form in the array API"
+    FORMS = "has no form in the array API"
     WIDTHS = "evaluates the kernel at many widths"
     WEIGHTS = "gives the rows weights"
     LEFT_OUT = "leaves rows out"
