@@ -307,3 +307,15 @@ def test_targets_of_few_digits_are_summed_with_all_of_them(client):
     held = SparseBayesRegressor().fit(X, y.astype(np.float64))
     model = SparseBayesRegressor().fit(split(X), split(y))
     assert model.log_marginal_likelihood_ == pytest.approx(held.log_marginal_likelihood_, abs=1e-5)
+
+
+def test_a_start_that_uses_up_up_to_a_quarter_of_the_rows_is_believed_where_none_can_be_left_out():
+    """Else a fifth of the rows' noise would stay where the evidence, and rows left out in memory, know better."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, (120, 3))
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.standard_normal(120)
+    with clusters._dask().config.set(scheduler="synchronous"):
+        there = RVR(gamma=0.05).fit(split(X), split(y))
+    once = RVR(gamma=0.05, solver=Sequential(batch=1)).fit(X, y)  # the paper's schedule and nothing else
+    assert there.log_marginal_likelihood_ > once.log_marginal_likelihood_ + 10.0
+    assert 0.005 < there.noise_variance_ < 0.02

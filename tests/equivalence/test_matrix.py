@@ -21,7 +21,7 @@ from sparsebayes.inference import SOLVERS, Sequential
 from sparsebayes.studies.storages import page as storages_page
 
 CLOSE = 1e-6
-N, PARTS = 120, 3
+N, PARTS = 240, 3
 
 
 @cache

@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsebayes.inference.fit.folds import Folds
-from sparsebayes.inference.fit.run import HOPELESS, LITTLE_MORE, Result, run
+from sparsebayes.inference.fit.run import HOPELESS, LITTLE_MORE, SUSPICIOUS, Result, run
 from sparsebayes.inference.fit.settings import Settings
 from sparsebayes.inference.models.gaussian import GaussianModel
 from sparsebayes.inference.models.interface import Active
@@ -32,9 +32,6 @@ from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import SupportRule
 from sparsebayes.inference.solvers.solver import Solver
 from sparsebayes.inference.status import Status
-
-# Share of the rows that the functions may use up before the noise is looked at twice.
-SUSPICIOUS = 0.25
 
 
 def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:

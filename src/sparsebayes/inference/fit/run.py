@@ -56,8 +56,10 @@ _SAMPLE = -1
 # model that was looked at.
 _UNSUSPICIOUS = 0.1
 LITTLE_MORE = 1.25
-# Share beyond which too little is left to learn the noise from, however near the predictions are.
-HOPELESS = 0.5
+# Share of the rows that functions may use up before the guard of the noise is asked, and where rows cannot be left out
+# before a start is believed; and the share beyond which too little is left to learn the noise from, however near the
+# predictions are.
+SUSPICIOUS, HOPELESS = 0.25, 0.5
 
 # A model that the loop in batches climbs with.
 C = TypeVar("C", GaussianModel, Predicted)
@@ -321,7 +323,9 @@ class _Run:
         folds, asked = self.settings.folds, (model.beta, best.beta, model.size)
         # Many functions make a search on few rows too sure of itself, and their densities are lower although they err
         # less; what is used of them is calibrated.
-        return folds is not None and (folds.prefer(*asked) or (model.used <= HOPELESS and folds.errs_less(*asked)))
+        if folds is None:
+            return model.used <= SUSPICIOUS
+        return folds.prefer(*asked) or (model.used <= HOPELESS and folds.errs_less(*asked))
 
     def _noting(self, start: _Start) -> Callable[[C, C], None]:
         """What is done after every move of a start in batches."""
