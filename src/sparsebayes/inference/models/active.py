@@ -15,7 +15,6 @@ orthogonal step, and the rest is computed from them anew (eqs 6, 24, 25).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -26,13 +25,11 @@ from sparsebayes.inference.models.evidence import (
     Array,
     Statistics,
     best_moves,
-    gaussian_log_likelihood,
     leave_one_out,
-    log_evidence,
 )
-from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram, SmallPosterior
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.linalg import inverse_upper, log_det, reflected, tall_qr
+from sparsebayes.inference.models.linalg import tall_qr
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.models.screening import may_gain
 
@@ -43,51 +40,6 @@ _IN_SPAN = 1e-13
 _COLLINEAR = 1e5
 # Entries of a dictionary that are evaluated for a certificate at most; beyond, it names the error of the compression.
 _EVALUATED = 2_000_000_000
-
-
-@dataclass(frozen=True)
-class SmallPosterior:
-    r"""Posterior of the active weights at one :math:`(\boldsymbol\alpha, \beta)`.
-
-    ``root`` is upper triangular with :math:`\boldsymbol\Sigma` = root rootᵀ.
-    """
-
-    mean: Array
-    root: Array
-    log_det_precision: float
-    residual_sumsq: float
-
-    @classmethod
-    def of(cls, R: Array, z: Array, rest: float, alpha: Array, beta: float) -> SmallPosterior:
-        """By QR of the stacked square roots, in which the condition number of the precision enters under a root.
-
-        Parameters
-        ----------
-        R, z : ndarray of shape (u, a), (u, T)
-            Coordinates of the active columns, and of the targets, in an orthonormal basis.
-        rest : float
-            Sum of squares of the targets outside it.
-        alpha, beta : ndarray of shape (a,), float
-            Hyperparameters.
-        """
-        if not len(alpha):
-            return cls(np.zeros((0, z.shape[1])), np.zeros((0, 0)), 0.0, rest + float(np.vdot(z, z)))
-        t, half = reflected(np.sqrt(alpha), np.sqrt(beta) * R, np.sqrt(beta) * z)
-        root = inverse_upper(t)
-        mean = root @ half
-        left = z - R @ mean
-        return cls(mean, root, log_det(t), rest + float(np.vdot(left, left)))
-
-    @cached_property
-    def covariance(self) -> Array:
-        r""":math:`\boldsymbol\Sigma`."""
-        return self.root @ self.root.T
-
-    def evidence(self, alpha: Array, beta: float, n: float) -> float:
-        """Log evidence of n observations, at the hyperparameters that this is the posterior of."""
-        targets = self.mean.shape[1]
-        fit = gaussian_log_likelihood(self.residual_sumsq, beta, targets * n)
-        return log_evidence(fit, self.mean, alpha, self.log_det_precision, targets)
 
 
 class Factors:

@@ -76,6 +76,15 @@ def gaussian_log_likelihood(residual_sumsq: float, beta: float, n: float) -> flo
     return 0.5 * n * float(np.log(beta) - np.log(2.0 * np.pi)) - 0.5 * beta * residual_sumsq
 
 
+def gaussian_evidence(
+    residual_sumsq: float, mean: Array, alpha: Array, beta: float, log_det_precision: float, n: float
+) -> float:
+    """Log evidence of n observations of every target (T&F eq. 7), from the posterior; see ``log_evidence``."""
+    targets = mean.shape[1]
+    fit = gaussian_log_likelihood(residual_sumsq, beta, targets * n)
+    return log_evidence(fit, mean, alpha, log_det_precision, targets)
+
+
 def log_evidence(
     log_likelihood: float, mean: Array, alpha: Array, log_det_precision: float, n_targets: int = 1
 ) -> float:

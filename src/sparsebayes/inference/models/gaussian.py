@@ -27,11 +27,21 @@ from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from sparsebayes.inference.models.compiled import Library, Task, library
-from sparsebayes.inference.models.evidence import REACH, SHIFTS, Array, Scores, best_moves, idle, joint_newton, sumsq
-from sparsebayes.inference.models.linalg import BLOCK
+from sparsebayes.inference.models.evidence import (
+    REACH,
+    SHIFTS,
+    Array,
+    Scores,
+    best_moves,
+    gaussian_evidence,
+    idle,
+    joint_newton,
+    sumsq,
+)
+from sparsebayes.inference.models.linalg import BLOCK, inverse_upper, log_det, padded, reflected, rotated
 from sparsebayes.inference.models.problem import GaussianProblem, Index
 
-_CHOLESKY, _INVERT, _REFLECT, _ROTATE = get_lapack_funcs(("potrf", "trtri", "tpqrt", "tpmqrt"), (np.zeros(1),))
+_CHOLESKY, _INVERT = get_lapack_funcs(("potrf", "trtri"), (np.zeros(1),))
 (_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))
 
 # Part of a function that the model must leave over for its score to be above the rounding of G, and of its own columns.
@@ -191,22 +201,66 @@ class Products:
 
     @cached_property
     def root(self) -> tuple[Array, Array, Array]:
-        r"""Q, R and :math:`\mathbf Q^\top\mathbf t` of :math:`\boldsymbol\Phi=\mathbf{QR}`, in coordinates.
-
-        Where there are fewer directions than functions, the last columns of Q are zero.
-        """
+        r"""Q, R and :math:`\mathbf Q^\top\mathbf t` of :math:`\boldsymbol\Phi=\mathbf{QR}`, in coordinates."""
         values, targets = self.data.coordinates(self.functions)
         q, r = np.linalg.qr(values[:, self.functions])
-        missing = len(self.functions) - len(r)
-        if missing:
-            q, r = np.pad(q, ((0, 0), (0, missing))), np.pad(r, ((0, missing), (0, 0)))
         return q, r, q.T @ targets
 
     def rotated(self) -> Array:
-        r""":math:`\mathbf Q^\top` times all functions, (a, M)."""
+        r""":math:`\mathbf Q^\top` times all functions, above zeros where functions are dependent, (a, M)."""
         q, _, _ = self.root
         values, _ = self.data.coordinates(self.functions)
-        return q.T @ values[: len(q)]
+        return padded(q.T @ values[: len(q)], len(self.functions))
+
+
+@dataclass(frozen=True)
+class SmallPosterior:
+    r"""Posterior of the active weights at one :math:`(\boldsymbol\alpha, \beta)`, from their columns in factored form.
+
+    ``root`` is upper triangular with :math:`\boldsymbol\Sigma` = root rootᵀ, and the mean is root times ``half``.
+    """
+
+    mean: Array
+    half: Array
+    root: Array
+    log_det_precision: float
+    residual_sumsq: float
+    reflections: Sequence[Array] = ()
+
+    @classmethod
+    def of(cls, R: Array, z: Array, rest: float, alpha: Array, beta: float) -> SmallPosterior:
+        r"""By reflections that turn :math:`(\sqrt\beta\,\mathbf R; \mathbf A^{1/2})` into a triangle.
+
+        Nothing is squared: the condition number of the precision enters under a root, so that functions may be as
+        nearly dependent as their columns can show.
+
+        Parameters
+        ----------
+        R, z : ndarray of shape (u, a), (u, T)
+            Coordinates of the active columns, a triangle with u ≤ a, and of the targets, in an orthonormal basis.
+        rest : float
+            Sum of squares of the targets outside it.
+        alpha, beta : ndarray of shape (a,), float
+            Hyperparameters.
+        """
+        a, scale = len(alpha), np.sqrt(beta)
+        if not a:
+            nothing = np.zeros((0, z.shape[1]))
+            return cls(nothing, nothing, np.zeros((0, 0)), 0.0, rest + float(np.vdot(z, z)))
+        triangle, reflections = reflected(padded(scale * R, a), np.sqrt(alpha))
+        root, half = inverse_upper(triangle), rotated(reflections, padded(scale * z, a))
+        mean = root @ half
+        left = z - R @ mean
+        return cls(mean, half, root, log_det(triangle), rest + float(np.vdot(left, left)), reflections)
+
+    @cached_property
+    def covariance(self) -> Array:
+        r""":math:`\boldsymbol\Sigma`."""
+        return self.root @ self.root.T
+
+    def evidence(self, alpha: Array, beta: float, n: float) -> float:
+        """Log evidence of n observations, at the hyperparameters that this is the posterior of."""
+        return gaussian_evidence(self.residual_sumsq, self.mean, alpha, beta, self.log_det_precision, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +281,7 @@ class Posterior:
         Posterior mean of the weights.
     residual_sumsq, log_evidence : float
         Sum of squared residuals, and the log evidence.
-    rotation : tuple of ndarray or None
+    rotation : sequence of ndarray or None
         Reflections that make :math:`\mathbf L^\top` of the functions themselves, where inner products were not enough.
     """
 
@@ -239,7 +293,7 @@ class Posterior:
     mean: Array
     residual_sumsq: float
     log_evidence: float
-    rotation: tuple[Array, Array] | None = None
+    rotation: Sequence[Array] | None = None
 
     @classmethod
     def of(cls, products: Products, alpha: Array, beta: float) -> Posterior | None:
@@ -263,28 +317,21 @@ class Posterior:
         half = inverse @ projection
         mean = inverse.T @ (beta * half)
         fit = data.sumsq - 2.0 * float(np.vdot(projection, mean)) + float(np.vdot(mean, gram @ mean))
-        log_evidence, fit = _evidence(data, alpha, beta, factor.diagonal(), mean, fit)
+        fit = max(fit, np.finfo(float).eps * data.sumsq)
+        log_evidence = gaussian_evidence(fit, mean, alpha, beta, log_det(factor), data.n)
         if np.finfo(float).eps * beta * float(np.vdot(mean, mean)) > _ROUNDING * max(1.0, abs(log_evidence)):
             return None
         return cls(products, alpha, beta, inverse, half, mean, fit, log_evidence)
 
     @classmethod
     def _from_functions(cls, products: Products, alpha: Array, beta: float) -> Posterior | None:
-        r"""By reflections that turn :math:`(\sqrt\beta\,\mathbf R; \mathbf A^{1/2})` into :math:`\mathbf L^\top`.
-
-        Nothing is squared, so that functions may be as nearly dependent as their columns can show.
-        """
+        """From the coordinates of the functions in an orthonormal basis."""
         data, (_, r, c) = products.data, products.root
-        a, root = len(alpha), np.sqrt(beta)
-        upper, *rotation, _ = _REFLECT(a, min(a, BLOCK), root * r, np.diag(np.sqrt(alpha)))
-        inverse, failed = _INVERT(upper, lower=0)
-        if failed:
-            return None
-        half = _rotated(rotation, c) / root
-        mean = inverse @ (beta * half)
-        fit = data.sumsq - float(np.vdot(c, c)) + float(np.sum((c - r @ mean) ** 2))
-        log_evidence, fit = _evidence(data, alpha, beta, np.abs(upper.diagonal()), mean, fit)
-        return cls(products, alpha, beta, inverse.T, half, mean, fit, log_evidence, (rotation[0], rotation[1]))
+        rest = max(data.sumsq - float(np.vdot(c, c)), np.finfo(float).eps * data.sumsq)
+        made = SmallPosterior.of(r, c, rest, alpha, beta)
+        log_evidence = made.evidence(alpha, beta, data.n)
+        inverse, half = made.root.T, made.half / beta
+        return cls(products, alpha, beta, inverse, half, made.mean, made.residual_sumsq, log_evidence, made.reflections)
 
     @cached_property
     def variance(self) -> Array:
@@ -311,7 +358,7 @@ class Posterior:
         r""":math:`\mathbf L^{-1}\mathbf G_{a\cdot}`, (a, M)."""
         data = self.products.data
         if self.rotation is not None:
-            return _rotated(self.rotation, self.products.rotated()) / np.sqrt(self.beta)
+            return rotated(self.rotation, self.products.rotated()) / np.sqrt(self.beta)
         rows = data.rows(self.products.functions)
         # From the right with the transposes, which lie in memory as BLAS wants them: nothing is copied.
         return _MULTIPLY(1.0, self.inverse, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1).T if len(rows) else rows
@@ -323,18 +370,6 @@ class Posterior:
     def moved(self, alpha: Array, beta: float) -> Posterior | None:
         """At other precisions and another noise."""
         return Posterior.of(self.products, alpha, beta)
-
-
-def _evidence(data: Gram, alpha: Array, beta: float, diagonal: Array, mean: Array, fit: float) -> tuple[float, float]:
-    """Log evidence (T&F eq. 7) by the diagonal of L, and the sum of squared residuals where that is not rounding."""
-    fit = max(fit, np.finfo(float).eps * data.sumsq)
-    log_evidence = (
-        0.5 * data.n_targets * data.n * np.log(beta / (2.0 * np.pi))
-        - 0.5 * beta * fit
-        - 0.5 * float(alpha @ sumsq(mean))
-        + data.n_targets * (0.5 * float(np.log(alpha).sum()) - float(np.log(diagonal).sum()))
-    )
-    return float(log_evidence), fit
 
 
 def _orthonormal(columns: Array, basis: Array) -> Array:
@@ -358,12 +393,6 @@ def _orthonormal(columns: Array, basis: Array) -> Array:
                 size += 1
         columns, least = apart[:, :size], 0.0
     return columns
-
-
-def _rotated(rotation: Sequence[Array], values: Array) -> Array:
-    """The upper half of the reflections' product with values above zeros."""
-    values = np.asfortranarray(values)
-    return _ROTATE(len(values), *rotation, values, np.zeros_like(values, order="F"), trans="T")[0]
 
 
 @dataclass(frozen=True, eq=False)
