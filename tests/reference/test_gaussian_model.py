@@ -246,8 +246,9 @@ class TestGivenNoise:
         x = np.linspace(-1.0, 1.0, 20)
         Phi = np.column_stack([x, x + 1e-7 * x**2, np.cos(x)])
         data = Gram(posed(Phi, x[:, None], np.ones(20)))
-        inside, alpha = np.array([0]), np.array([1e-6])
-        assert GaussianModel.of(data, inside, alpha, 1e4, False).hides
-        assert not GaussianModel.of(data, inside, alpha, 1e4, False).exactly().hides
+        alpha = np.array([1e-6 * np.sum(x**2)])  # 1e-6 of the function of unit norm
+        hiding = GaussianModel.weighing(data, [0], alpha, 1e4, False)
+        assert hiding.hides
+        assert not hiding.exactly().hides
         apart = Gram(posed(Phi[:, [0, 2]], x[:, None], np.ones(20)))
-        assert not GaussianModel.of(apart, inside, alpha, 1e4, False).hides
+        assert not GaussianModel.weighing(apart, [0], alpha, 1e4, False).hides

@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_blas_funcs, get_lapack_funcs
+from scipy.linalg import get_blas_funcs, qr
 
 from sparsebayes.inference.models.compiled import Library, Task, library
 from sparsebayes.inference.models.evidence import (
@@ -38,10 +38,9 @@ from sparsebayes.inference.models.evidence import (
     joint_newton,
     sumsq,
 )
-from sparsebayes.inference.models.linalg import BLOCK, inverse_upper, log_det, padded, reflected, rotated
+from sparsebayes.inference.models.linalg import BLOCK, inverse_upper, log_det, padded, reflected, rotated, try_cholesky
 from sparsebayes.inference.models.problem import GaussianProblem, Index
 
-_CHOLESKY, _INVERT = get_lapack_funcs(("potrf", "trtri"), (np.zeros(1),))
 (_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))
 
 # Part of a function that the model must leave over for its score to be above the rounding of G, and of its own columns.
@@ -106,7 +105,6 @@ class Gram:
         self._rows, self._used = np.empty((0, problem.n_functions)), 0
         self._spanned = np.zeros(problem.n_functions, dtype=bool)
         self._basis, self._coordinates = np.empty((len(problem.target), 0)), np.empty((0, problem.n_functions))
-        self._targets = np.empty((0, problem.n_targets))
 
     def columns(self, functions: Index) -> Array:
         """Functions of unit norm on the whitened rows."""
@@ -133,23 +131,16 @@ class Gram:
     def coordinates(self, functions: Index) -> tuple[Array, Array]:
         """Coordinates of all functions and of the targets, (k, M) and (k, T), in an orthonormal basis.
 
-        The basis spans these functions and all that were asked for before; it is made by Gram and Schmidt, twice over,
-        a block of functions at a time.
+        The basis spans these functions and all that were asked for before; it grows by a block of functions at a time.
         """
-        fresh = functions[~self._spanned[functions]]
+        fresh, known = functions[~self._spanned[functions]], self._basis.shape[1]
+        for start in range(0, len(fresh), BLOCK):
+            new = _orthonormal(self.columns(fresh[start : start + BLOCK]), self._basis)
+            self._basis = np.hstack([self._basis, new])
         if len(fresh):
-            known = self._basis.shape[1]
-            basis = np.empty((len(self._basis), known + len(fresh)), order="F")
-            basis[:, :known], size = self._basis, known
-            for start in range(0, len(fresh), BLOCK):
-                new = _orthonormal(self.columns(fresh[start : start + BLOCK]), basis[:, :size])
-                basis[:, size : size + new.shape[1]] = new
-                size += new.shape[1]
-            basis = basis[:, :size]
-            rows = self.problem.correlate(basis[:, known:]).T / self.norms
-            self._basis, self._coordinates = basis, np.vstack([self._coordinates, rows])
-            self._targets, self._spanned[fresh] = basis.T @ self.problem.target, True
-        return self._coordinates, self._targets
+            rows = self.problem.correlate(self._basis[:, known:]).T / self.norms
+            self._coordinates, self._spanned[fresh] = np.vstack([self._coordinates, rows]), True
+        return self._coordinates, self._basis.T @ self.problem.target
 
     def _learn(self, functions: Index) -> None:
         """Compute the rows that are not known yet."""
@@ -310,10 +301,10 @@ class Posterior:
         data, gram, projection = products.data, products.gram, products.projection
         precision = beta * gram
         precision.flat[:: len(alpha) + 1] += alpha
-        factor, failed = _CHOLESKY(precision, lower=1, clean=1)
-        if failed:
+        factor = try_cholesky(precision)
+        if factor is None:
             return None
-        inverse = _INVERT(factor, lower=1)[0] if len(alpha) else factor
+        inverse = inverse_upper(factor).T
         half = inverse @ projection
         mean = inverse.T @ (beta * half)
         fit = data.sumsq - 2.0 * float(np.vdot(projection, mean)) + float(np.vdot(mean, gram @ mean))
@@ -367,10 +358,6 @@ class Posterior:
         """Of some of the functions only."""
         return Posterior.of(self.products.restricted(stays), self.alpha[stays], self.beta)
 
-    def moved(self, alpha: Array, beta: float) -> Posterior | None:
-        """At other precisions and another noise."""
-        return Posterior.of(self.products, alpha, beta)
-
 
 def _orthonormal(columns: Array, basis: Array) -> Array:
     """An orthonormal basis of what columns of unit norm have outside the span of another one.
@@ -378,20 +365,9 @@ def _orthonormal(columns: Array, basis: Array) -> Array:
     Twice is enough (Kahan and Parlett) of both together: what is left of a column after its neighbours may be so small
     that the first pass has left some of ``basis`` in it.
     """
-    least = _SPANNED
-    for _ in range(2):
-        columns = columns - basis @ (basis.T @ columns)
-        apart = np.empty_like(columns, order="F")
-        size = 0
-        for column in columns.T:
-            before = apart[:, :size]
-            for _ in range(2):
-                column = column - before @ (before.T @ column)
-            norm = float(np.linalg.norm(column))
-            if norm > least:
-                apart[:, size] = column / norm
-                size += 1
-        columns, least = apart[:, :size], 0.0
+    for least in (_SPANNED, 0.0):
+        columns, triangle, _ = qr(columns - basis @ (basis.T @ columns), mode="economic", pivoting=True)
+        columns = columns[:, np.abs(np.diagonal(triangle)) > least]
     return columns
 
 
@@ -411,24 +387,9 @@ class GaussianModel:
     learn_noise: bool
 
     @classmethod
-    def of(
-        cls, data: Gram, functions: Index, alpha: Array, beta: float, learn_noise: bool, *, suffice: bool = True
-    ) -> GaussianModel | None:
-        """The model of these functions, with precisions of functions of *unit norm*; None where rounding would decide.
-
-        :meth:`weighing` takes precisions in the units of the functions as they are.  It is made of the functions
-        themselves where inner products do not ``suffice``.
-        """
-        posterior = Posterior.of(Products.of(data, functions, suffice), alpha, beta)
-        return None if posterior is None else cls(posterior, learn_noise)
-
-    @classmethod
     def empty(cls, data: Gram, beta: float, learn_noise: bool) -> GaussianModel:
         """The model without functions."""
-        model = cls.of(data, np.zeros(0, dtype=np.intp), np.zeros(0), beta, learn_noise)
-        if model is None:
-            raise ValueError("a model without functions has a posterior")
-        return model
+        return cls.weighing(data, [], np.zeros(0), beta, learn_noise)
 
     @classmethod
     def weighing(
@@ -440,9 +401,10 @@ class GaussianModel:
         """
         functions = np.array(indices, dtype=np.intp)
         for enough in (True, False) if suffice else (False,):
-            model = cls.of(data, functions, alpha / data.norms[functions] ** 2, beta, learn_noise, suffice=enough)
-            if model is not None:
-                return model
+            products = Products.of(data, functions, enough)
+            posterior = Posterior.of(products, alpha / data.norms[functions] ** 2, beta)
+            if posterior is not None:
+                return cls(posterior, learn_noise)
         return cls.empty(data, beta, learn_noise)
 
     # -- what is reported ----------------------------------------------------------------------------------
@@ -554,9 +516,7 @@ class GaussianModel:
         return bool(hidden.any())
 
     def exactly(self) -> GaussianModel:
-        """From the functions themselves, where some others are too near to them for inner products to tell."""
-        if not self.hides:
-            return self
+        """From the functions themselves: for where some others are too near to them for inner products to tell."""
         products = replace(self.posterior.products, suffice=False)
         posterior = Posterior.of(products, self.posterior.alpha, self.beta)
         return self if posterior is None else GaussianModel(posterior, self.learn_noise)
@@ -565,10 +525,8 @@ class GaussianModel:
 
     def at_noise(self, beta: float, learn_noise: bool) -> GaussianModel:
         """The same functions and precisions at another noise level."""
-        moved = self.posterior
-        if beta != self.beta:
-            moved = self.posterior.moved(self.posterior.alpha, beta) or moved
-        return GaussianModel(moved, learn_noise)
+        here = self.posterior
+        return GaussianModel(Posterior.of(here.products, here.alpha, beta) or here, learn_noise)
 
     def _empty(self) -> GaussianModel:
         """Without functions, all of the targets being noise where that is learned."""
@@ -652,7 +610,7 @@ class GaussianModel:
         for length in _LENGTHS:
             alpha = np.clip(here.alpha * np.exp(length * step[: len(here.alpha)]), *self._range())
             beta = min(here.beta * float(np.exp(length * step[-1])), limit) if self.learn_noise else here.beta
-            new = here.moved(alpha, beta)
+            new = Posterior.of(here.products, alpha, beta)
             if new is not None and self._worth(new) > self._worth(here):
                 return new
         return None
@@ -670,7 +628,7 @@ class GaussianModel:
             if float(np.abs(step).max()) > _NEAR:
                 break
             beta = min(here.beta * float(np.exp(step[-1])), self._most_certain()) if self.learn_noise else here.beta
-            new = here.moved(here.alpha * np.exp(step[: len(here.alpha)]), beta)
+            new = Posterior.of(here.products, here.alpha * np.exp(step[: len(here.alpha)]), beta)
             if new is None:
                 break
             here = new
