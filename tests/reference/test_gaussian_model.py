@@ -174,7 +174,7 @@ def test_nearly_dependent_functions_have_the_evidence_of_fifty_digits():
     Phi, t = wide()
     functions, alpha, beta = list(range(0, 14, 2)), np.full(7, 1e-9), 1e4
     data = Gram(posed(Phi, t, np.ones(len(t))))
-    products = Products.of(data, np.array(functions))
+    products = Products(data, np.array(functions))
     precisions = alpha / data.norms[functions] ** 2
     assert Posterior.of(products, precisions, beta) is None  # inner products do not suffice
     posterior = Posterior.of(replace(products, suffice=False), precisions, beta)

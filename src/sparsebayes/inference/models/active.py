@@ -15,6 +15,7 @@ orthogonal step, and the rest is computed from them anew (eqs 6, 24, 25).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -42,6 +43,7 @@ _COLLINEAR = 1e5
 _EVALUATED = 2_000_000_000
 
 
+@dataclass(eq=False)
 class Factors:
     r"""Columns of some functions as :math:`\mathbf U\mathbf R`, with targets and dictionary in the same coordinates.
 
@@ -50,18 +52,17 @@ class Factors:
     U : ndarray of shape (rows, u)
         Orthonormal basis of the columns.
     R, z : ndarray of shape (u, a), (u, T)
-        Coordinates of the columns and of the targets in it.
-    rest : float
-        Sum of squares of the targets outside it.
+        Coordinates of the columns, a triangle, and of the targets in it.
     residual : ndarray of shape (rows, T)
         The targets outside it.
     """
 
-    def __init__(
-        self, problem: GaussianProblem, U: Array, R: Array, z: Array, residual: Array, C: Array | None = None
-    ) -> None:
-        self.problem, self.U, self.R, self.z, self.residual, self._C = problem, U, R, z, residual, C
-        self.rest = float(np.sum(residual**2)) + problem.unexplained
+    problem: GaussianProblem
+    U: Array
+    R: Array
+    z: Array
+    residual: Array
+    _C: Array | None = None
 
     @classmethod
     def of(cls, problem: GaussianProblem, indices: list[int]) -> Factors:
@@ -69,6 +70,11 @@ class Factors:
         U, R = tall_qr(problem.columns(np.array(indices, dtype=np.intp)))
         z = U.T @ problem.target
         return cls(problem, U, R, z, problem.target - U @ z)
+
+    @cached_property
+    def rest(self) -> float:
+        """Sum of squares of the targets outside the basis."""
+        return float(np.sum(self.residual**2)) + self.problem.unexplained
 
     @property
     def correlated(self) -> bool:
@@ -116,14 +122,8 @@ class ActiveSet(Active):
 
     Attributes
     ----------
-    indices : list of int
-        Functions in the model, in the order of the rows of ``covariance``.
-    alpha : ndarray of shape (a,)
-        Their prior precisions.
-    beta : float
-        Inverse noise variance.
     factors : Factors
-        Of their columns.
+        Of the columns of the functions in the model.
     posterior : SmallPosterior
         Of their weights (T&F eq. 6), as far as the factors tell.
     mean, covariance : ndarray of shape (a, T), (a, a)
@@ -209,13 +209,18 @@ class ActiveSet(Active):
         precision = self.alpha + self.beta * self.problem.sqnorms[self.indices]
         return bool(np.any(precision * np.diagonal(self.covariance) > _COLLINEAR))
 
+    @property
+    def _columns(self) -> Array:
+        """Of the functions in the model, on the whitened rows."""
+        return self.problem.columns(np.array(self.indices, dtype=np.intp))
+
     @cached_property
     def mean(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Posterior mean, where the model is fragile by iterative refinement on the columns themselves."""
         mean = self.posterior.mean
         if not self.fragile:
             return mean
-        columns = self.problem.columns(np.array(self.indices, dtype=np.intp))
+        columns = self._columns
         for _ in range(2):
             gradient = self.beta * (columns.T @ (self.problem.target - columns @ mean)) - self.alpha[:, None] * mean
             mean = mean + self.covariance @ gradient
@@ -231,8 +236,7 @@ class ActiveSet(Active):
         """Quality of every function, of a fragile model from the residuals of the data."""
         if not self.fragile:
             return self._scored[1]
-        columns = self.problem.columns(np.array(self.indices, dtype=np.intp))
-        return self.beta * self.problem.correlate(self.problem.target - columns @ self.mean)
+        return self.beta * self.problem.correlate(self.problem.target - self._columns @ self.mean)
 
     @cached_property
     def _scored(self) -> tuple[Array, Array]:
@@ -269,8 +273,7 @@ class ActiveSet(Active):
     def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
         """Functions of the problem of which the present one is a part that gain most, and what each would gain."""
         parent, part = self.problem.parent, self.problem
-        columns = part.columns(np.array(self.indices, dtype=np.intp))
-        residual = self.beta * (part.target - columns @ self.mean)
+        residual = self.beta * (part.target - self._columns @ self.mean)
         basis = self.beta * (self.factors.U @ (self.R @ self.posterior.root))
         scale = parent.row_scale[:, None]
         found = parent.ranking.best(scale * residual, scale * basis, self.beta, part.members, count)

@@ -159,36 +159,32 @@ class Gram:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Inner products of the functions of a model with one another and with the targets.
+    """What posteriors of some functions (a,) of unit norm are made from, at all precisions and noise levels.
 
     Attributes
     ----------
-    data : Gram
-        Where they come from.
-    functions : ndarray of int, shape (a,)
-        Functions in the model.
-    gram, projection : ndarray of shape (a, a), (a, T)
-        Of functions of unit norm.
     suffice : bool
-        Whether posteriors are made from these products, and refused where rounding would decide; if not, they are made
-        from the functions themselves, which takes longer.
+        Whether that is their inner products, and refused where rounding would decide; if not, it is the functions
+        themselves, which takes longer.
     """
 
     data: Gram
     functions: Index
-    gram: Array
-    projection: Array
     suffice: bool = True
 
-    @classmethod
-    def of(cls, data: Gram, functions: Index, suffice: bool = True) -> Products:
-        """Inner products of these functions."""
-        return cls(data, functions, data.among(functions), data.projection[functions], suffice)
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the functions with one another, (a, a)."""
+        return self.data.among(self.functions)
+
+    @property
+    def projection(self) -> Array:
+        """Inner products of the functions with the targets, (a, T)."""
+        return self.data.projection[self.functions]
 
     def restricted(self, stays: NDArray[np.bool_] | Index) -> Products:
         """Of some of the functions only."""
-        gram, projection = self.gram[stays][:, stays], self.projection[stays]
-        return Products(self.data, self.functions[stays], gram, projection, self.suffice)
+        return replace(self, functions=self.functions[stays])
 
     @cached_property
     def root(self) -> tuple[Array, Array, Array]:
@@ -375,12 +371,7 @@ def _orthonormal(columns: Array, basis: Array) -> Array:
 class GaussianModel:
     """Functions of unit norm with precisions and a noise level; a :class:`~sparsebayes.inference.search.climb.Model`.
 
-    Attributes
-    ----------
-    posterior : Posterior
-        Of functions of unit norm.
-    learn_noise : bool
-        Whether settling moves the noise too.
+    ``learn_noise`` says whether settling moves the noise too.
     """
 
     posterior: Posterior
@@ -401,7 +392,7 @@ class GaussianModel:
         """
         functions = np.array(indices, dtype=np.intp)
         for enough in (True, False) if suffice else (False,):
-            products = Products.of(data, functions, enough)
+            products = Products(data, functions, enough)
             posterior = Posterior.of(products, alpha / data.norms[functions] ** 2, beta)
             if posterior is not None:
                 return cls(posterior, learn_noise)
@@ -492,7 +483,7 @@ class GaussianModel:
         """With these functions more, roughly settled."""
         grown = np.concatenate([self.functions, functions])
         precisions = np.concatenate([self.posterior.alpha, alpha])
-        products = Products.of(self.data, grown, self.posterior.products.suffice)
+        products = replace(self.posterior.products, functions=grown)
         compiled = library() if products.suffice else None
         if compiled is not None:
             return self._compiled(compiled, products, precisions, tol, closely=False)
@@ -606,11 +597,8 @@ class GaussianModel:
     def _newton(self, here: Posterior) -> Posterior | None:
         """One safeguarded Newton step in all log precisions and the log noise; None where none ascends."""
         step = self._newton_step(here)
-        limit = self._most_certain()
         for length in _LENGTHS:
-            alpha = np.clip(here.alpha * np.exp(length * step[: len(here.alpha)]), *self._range())
-            beta = min(here.beta * float(np.exp(length * step[-1])), limit) if self.learn_noise else here.beta
-            new = Posterior.of(here.products, alpha, beta)
+            new = self._along(here, length * step, self._range())
             if new is not None and self._worth(new) > self._worth(here):
                 return new
         return None
@@ -627,12 +615,17 @@ class GaussianModel:
             step = self._newton_step(here)
             if float(np.abs(step).max()) > _NEAR:
                 break
-            beta = min(here.beta * float(np.exp(step[-1])), self._most_certain()) if self.learn_noise else here.beta
-            new = Posterior.of(here.products, here.alpha * np.exp(step[: len(here.alpha)]), beta)
+            new = self._along(here, step, (0.0, np.inf))
             if new is None:
                 break
             here = new
         return here
+
+    def _along(self, here: Posterior, step: Array, within: tuple[float, float]) -> Posterior | None:
+        """After this change of all log precisions, which stay in a range, and of the log noise."""
+        alpha = np.clip(here.alpha * np.exp(step[: len(here.alpha)]), *within)
+        beta = min(here.beta * float(np.exp(step[-1])), self._most_certain()) if self.learn_noise else here.beta
+        return Posterior.of(here.products, alpha, beta)
 
     def _without_idle(self, here: Posterior) -> Posterior:
         """Without the functions that are best left out (T&F eq. 21: q² ≤ s, or not worth what they cost)."""
