@@ -147,7 +147,7 @@ class ActiveSet(Active):
         self.factors = Factors.of(problem, self.indices) if factors is None else factors
         self.R, self.z, self.rest = self.factors.R, self.factors.z, self.factors.rest
         self.posterior = SmallPosterior.of(self.R, self.z, self.rest, self.alpha, beta)
-        self.covariance = self.posterior.covariance
+        self.covariance, self.residual_sumsq = self.posterior.covariance, self.posterior.residual_sumsq
 
     @classmethod
     def from_model(cls, problem: GaussianProblem, indices: list[int], alpha: Array, beta: float) -> ActiveSet:
@@ -193,11 +193,6 @@ class ActiveSet(Active):
         return self.moved(self.alpha, self.beta)
 
     # -- what the factors say ------------------------------------------------------------------------------
-
-    @cached_property
-    def residual_sumsq(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        r""":math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets."""
-        return self.rest + float(np.sum((self.z - self.R @ self.mean) ** 2))
 
     def evidence(self) -> float:
         """Log evidence of the model."""

@@ -21,10 +21,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_blas_funcs, qr
+from scipy.linalg import get_blas_funcs, get_lapack_funcs, qr
 
 from sparsebayes.inference.models.compiled import Library, Task, library
 from sparsebayes.inference.models.evidence import (
@@ -38,9 +39,10 @@ from sparsebayes.inference.models.evidence import (
     joint_newton,
     sumsq,
 )
-from sparsebayes.inference.models.linalg import BLOCK, inverse_upper, log_det, padded, reflected, rotated, try_cholesky
+from sparsebayes.inference.models.linalg import BLOCK, inverse_upper, log_det, padded, reflected, rotated
 from sparsebayes.inference.models.problem import GaussianProblem, Index
 
+_CHOLESKY, _INVERT = get_lapack_funcs(("potrf", "trtri"), (np.zeros(1),))
 (_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))
 
 # Part of a function that the model must leave over for its score to be above the rounding of G, and of its own columns.
@@ -297,10 +299,10 @@ class Posterior:
         data, gram, projection = products.data, products.gram, products.projection
         precision = beta * gram
         precision.flat[:: len(alpha) + 1] += alpha
-        factor = try_cholesky(precision)
-        if factor is None:
+        factor, failed = _CHOLESKY(precision, lower=1, clean=1)  # as in C, so that both take the same way
+        if failed:
             return None
-        inverse = inverse_upper(factor).T
+        inverse = _INVERT(factor, lower=1)[0] if len(alpha) else factor
         half = inverse @ projection
         mean = inverse.T @ (beta * half)
         fit = data.sumsq - 2.0 * float(np.vdot(projection, mean)) + float(np.vdot(mean, gram @ mean))
@@ -362,8 +364,8 @@ def _orthonormal(columns: Array, basis: Array) -> Array:
     that the first pass has left some of ``basis`` in it.
     """
     for least in (_SPANNED, 0.0):
-        columns, triangle, _ = qr(columns - basis @ (basis.T @ columns), mode="economic", pivoting=True)
-        columns = columns[:, np.abs(np.diagonal(triangle)) > least]
+        found: Any = qr(columns - basis @ (basis.T @ columns), mode="economic", pivoting=True)
+        columns = found[0][:, np.abs(np.diagonal(found[1])) > least]
     return columns
 
 
