@@ -195,12 +195,6 @@ class Products:
         q, r = np.linalg.qr(values[:, self.functions])
         return q, r, q.T @ targets
 
-    def rotated(self) -> Array:
-        r""":math:`\mathbf Q^\top` times all functions, above zeros where functions are dependent, (a, M)."""
-        q, _, _ = self.root
-        values, _ = self.data.coordinates(self.functions)
-        return padded(q.T @ values[: len(q)], len(self.functions))
-
 
 @dataclass(frozen=True)
 class SmallPosterior:
@@ -347,7 +341,11 @@ class Posterior:
         r""":math:`\mathbf L^{-1}\mathbf G_{a\cdot}`, (a, M)."""
         data = self.products.data
         if self.rotation is not None:
-            return rotated(self.rotation, self.products.rotated()) / np.sqrt(self.beta)
+            q, _, _ = self.products.root
+            values, _ = data.coordinates(self.products.functions)
+            # Zeros stand below where functions are dependent, so that there are fewer directions.
+            all_of_them = padded(q.T @ values[: len(q)], len(self.alpha))
+            return rotated(self.rotation, all_of_them) / np.sqrt(self.beta)
         rows = data.rows(self.products.functions)
         # From the right with the transposes, which lie in memory as BLAS wants them: nothing is copied.
         return _MULTIPLY(1.0, self.inverse, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1).T if len(rows) else rows

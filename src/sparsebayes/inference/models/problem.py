@@ -247,13 +247,7 @@ class GaussianProblem(PartOfProblem):
 
     def columns(self, idx: Index) -> Array:
         """Whitened columns."""
-        return self._whitened(self.design.columns(idx), slice(None))
-
-    def _whitened(self, values: Array, rows: slice) -> Array:
-        """Values on some rows, in their place, times the roots of the weights."""
-        if not self._even:
-            values *= self._root[rows]
-        return values
+        return self._whiten(self.design.columns(idx))
 
     def correlate(self, vectors: Array) -> Array:
         """Correlations of all functions with whitened vectors; the first pass also finds norms and projections."""
@@ -271,9 +265,9 @@ class GaussianProblem(PartOfProblem):
         found, k = self.correlate(np.hstack([vectors, basis])), vectors.shape[1]
         return found[:, :k], np.einsum("mp,mp->m", found[:, k:], found[:, k:])
 
-    def _whiten(self, vectors: Array) -> Array:
-        """Vectors times the roots of the weights; themselves, which may be large, where these are one."""
-        return vectors if self._even else self._root * vectors
+    def _whiten(self, values: Array, rows: slice = slice(None)) -> Array:
+        """Values on some rows times the roots of the weights; themselves, which may be large, where these are one."""
+        return values if self._even else self._root[rows] * values
 
     def _learned(self) -> tuple[Array, Array]:
         """Squared norms, and inner products with the targets, by a pass over the rows where they are not known."""
@@ -387,7 +381,7 @@ class GaussianProblem(PartOfProblem):
             products, norms = np.zeros((len(idx), k + self.n_targets)), np.zeros(len(idx))
             for start in range(part.start, part.stop, _TILE_ROWS):
                 rows = slice(start, min(start + _TILE_ROWS, part.stop))
-                values = self._whitened(self.design.rows(rows, idx), rows)
+                values = self._whiten(self.design.rows(rows, idx), rows)
                 products[:, :k] += values.T @ vectors[rows]
                 products[:, k:] += values.T @ targets[rows]
                 norms += np.einsum("nm,nm->m", values, values)
@@ -488,7 +482,7 @@ class GaussianProblem(PartOfProblem):
             stop = n * (run + 1) // _SUMS
             for start in range(n * run // _SUMS, stop, _TILE_ROWS):
                 rows = slice(start, min(start + _TILE_ROWS, stop))
-                values = self._whitened(self.design.rows(rows), rows)
+                values = self._whiten(self.design.rows(rows), rows)
                 made = np.empty_like(values)
                 for tile in tiles:
                     made[:, tile] = values[:, : tile.stop] @ inverse[: tile.stop, tile]
