@@ -48,7 +48,7 @@ def posed(draw, rng, Phi, signal):
     weights = rng.integers(1, 4, n).astype(float) if draw(st.booleans()) else np.ones(n)
     data = Gram(GaussianProblem(DenseDesign(Phi), t, weights, np.ones(m, dtype=bool), inclusion_cost=cost))
     functions = rng.choice(m, draw(st.integers(1, m)), replace=False).astype(np.intp)
-    products = Products.of(data, functions)
+    products = Products(data, functions)
     alpha = np.exp(2.0 * rng.normal(size=len(functions))) / data.mean_square
     beta = 1.0 / (draw(st.sampled_from([0.1, 0.003])) * data.mean_square)
     posterior = Posterior.of(products, alpha, beta)
@@ -111,11 +111,11 @@ class TestSameAnswer:
         Phi, weights = rng.normal(size=(80, 40)), np.ones(80)
         t = Phi[:, :5] @ rng.normal(size=(5, targets)) + 0.3 * rng.normal(size=(80, targets))
         data = Gram(GaussianProblem(DenseDesign(Phi), t, weights, np.ones(40, dtype=bool)))
-        products = Products.of(data, np.arange(40))
+        products = Products(data, np.arange(40))
         model = GaussianModel(Posterior.of(products, np.full(40, 0.5), 2.0), learn_noise=True)
         found = model._compiled(library, products, model.posterior.alpha, 1e-8, closely=closely).posterior
         assert 5 <= len(found.alpha) < 40
-        expected = Posterior.of(Products.of(data, found.products.functions), found.alpha, found.beta)
+        expected = Posterior.of(Products(data, found.products.functions), found.alpha, found.beta)
         for name in ("inverse", "half", "mean", "residual_sumsq", "log_evidence"):
             np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(found.products.gram, expected.products.gram)
@@ -125,7 +125,7 @@ class TestSameAnswer:
         column = np.linspace(-1.0, 1.0, 20)
         Phi = np.column_stack([column, column])
         data = Gram(GaussianProblem(DenseDesign(Phi), column[:, None], np.ones(20), np.ones(2, dtype=bool)))
-        products, alpha = Products.of(data, np.arange(2)), np.full(2, 1e-14)
+        products, alpha = Products(data, np.arange(2)), np.full(2, 1e-14)
         assert Posterior.of(products, alpha, 1e6) is None
         model = GaussianModel.empty(data, 1e6, learn_noise=True)
         assert model._compiled(library, products, alpha, 1e-3, closely=closely) is None
@@ -137,7 +137,7 @@ class TestSameAnswer:
                 DenseDesign(rng.normal(size=(30, 8))), rng.normal(size=(30, 1)), np.ones(30), np.ones(8, bool)
             )
         )
-        products, alpha = Products.of(data, np.arange(8)), np.ones(8)
+        products, alpha = Products(data, np.arange(8)), np.ones(8)
         before = products.gram.copy(), products.projection.copy()
         model = GaussianModel(Posterior.of(products, alpha, 1.0), learn_noise=True)
         model._compiled(library, products, alpha, 1e-6, closely=True)
@@ -205,7 +205,7 @@ def test_rules_are_those_of_the_reference(library):
     Phi = rng.normal(size=(60, 12))
     t = (Phi[:, :4] @ rng.normal(size=4) + 0.1 * rng.normal(size=60))[:, None]
     data = Gram(GaussianProblem(DenseDesign(Phi), t, np.ones(60), np.ones(12, dtype=bool)))
-    products = Products.of(data, np.arange(12))
+    products = Products(data, np.arange(12))
     model = GaussianModel(Posterior.of(products, np.ones(12), 1.0), learn_noise=True)
     held = replace(model, learn_noise=False)
     ends = [one._compiled(library, products, np.ones(12), 1e-8, closely=True).beta for one in (model, held)]

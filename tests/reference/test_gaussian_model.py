@@ -174,7 +174,7 @@ def test_nearly_dependent_functions_have_the_evidence_of_fifty_digits():
     Phi, t = wide()
     functions, alpha, beta = list(range(0, 14, 2)), np.full(7, 1e-9), 1e4
     data = Gram(posed(Phi, t, np.ones(len(t))))
-    products = Products.of(data, np.array(functions))
+    products = Products(data, np.array(functions))
     precisions = alpha / data.norms[functions] ** 2
     assert Posterior.of(products, precisions, beta) is None  # inner products do not suffice
     posterior = Posterior.of(replace(products, suffice=False), precisions, beta)
@@ -246,8 +246,9 @@ class TestGivenNoise:
         x = np.linspace(-1.0, 1.0, 20)
         Phi = np.column_stack([x, x + 1e-7 * x**2, np.cos(x)])
         data = Gram(posed(Phi, x[:, None], np.ones(20)))
-        inside, alpha = np.array([0]), np.array([1e-6])
-        assert GaussianModel.of(data, inside, alpha, 1e4, False).hides
-        assert not GaussianModel.of(data, inside, alpha, 1e4, False).exactly().hides
+        alpha = np.array([1e-6 * np.sum(x**2)])  # 1e-6 of the function of unit norm
+        hiding = GaussianModel.weighing(data, [0], alpha, 1e4, False)
+        assert hiding.hides
+        assert not hiding.exactly().hides
         apart = Gram(posed(Phi[:, [0, 2]], x[:, None], np.ones(20)))
-        assert not GaussianModel.of(apart, inside, alpha, 1e4, False).hides
+        assert not GaussianModel.weighing(apart, [0], alpha, 1e4, False).hides

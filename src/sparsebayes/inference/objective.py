@@ -146,15 +146,7 @@ def with_best_noise(active: Active, shape: float = 0.0, rate: float = 0.0) -> Ac
 
 @dataclass(frozen=True)
 class Hyperpriors:
-    """Gamma(a, b) on every precision, Gamma(c, d) on the inverse noise variance; rates relative to the data.
-
-    Attributes
-    ----------
-    a, b : float
-        Shape and relative rate of the precisions.
-    c, d : float
-        Shape and relative rate of the inverse noise variance.
-    """
+    """Gamma(a, b) on every precision, Gamma(c, d) on the inverse noise variance; rates b and d relative to the data."""
 
     a: float = 0.0
     b: float = 0.0
@@ -164,7 +156,7 @@ class Hyperpriors:
     @property
     def flat(self) -> bool:
         """Whether nothing is preferred."""
-        return self.a == self.b == self.c == self.d == 0.0
+        return self == FLAT
 
     def check(self) -> None:
         """Raise where a hyperprior is out of range."""
@@ -390,12 +382,9 @@ class Supports(Sequence[Support]):
 
 def _measured(active: Active) -> tuple[Array, Array]:
     """Evidence lost without each function, and the part of it that is fit, by computing the models without them."""
-    evidence, fit = np.empty(active.size), np.empty(active.size)
-    for j in range(active.size):
-        without = active.without(j)
-        evidence[j] = active.evidence() - without.evidence()
-        fit[j] = _height(active) - _height(without)
-    return evidence, np.maximum(fit, 0.0)
+    without = [active.without(j) for j in range(active.size)]
+    fit = np.array([_height(active) - _height(other) for other in without])
+    return np.array([active.evidence() - other.evidence() for other in without]), np.maximum(fit, 0.0)
 
 
 def _height(active: Active) -> float:

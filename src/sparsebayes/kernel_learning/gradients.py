@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from sparsebayes.basis import Functions
-from sparsebayes.inference.models.active import SmallPosterior
 from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.gaussian import SmallPosterior
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
 
 # How far one climb may move a log precision or the log noise, and a log parameter: beyond, other functions than those

@@ -26,13 +26,11 @@ from sparsebayes.inference.models.evidence import (
     Array,
     Statistics,
     best_moves,
-    gaussian_log_likelihood,
     leave_one_out,
-    log_evidence,
 )
-from sparsebayes.inference.models.gaussian import GaussianModel, Gram
+from sparsebayes.inference.models.gaussian import GaussianModel, Gram, SmallPosterior
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.linalg import inverse_upper, log_det, reflected, tall_qr
+from sparsebayes.inference.models.linalg import tall_qr
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.models.screening import may_gain
 
@@ -45,51 +43,7 @@ _COLLINEAR = 1e5
 _EVALUATED = 2_000_000_000
 
 
-@dataclass(frozen=True)
-class SmallPosterior:
-    r"""Posterior of the active weights at one :math:`(\boldsymbol\alpha, \beta)`.
-
-    ``root`` is upper triangular with :math:`\boldsymbol\Sigma` = root rootᵀ.
-    """
-
-    mean: Array
-    root: Array
-    log_det_precision: float
-    residual_sumsq: float
-
-    @classmethod
-    def of(cls, R: Array, z: Array, rest: float, alpha: Array, beta: float) -> SmallPosterior:
-        """By QR of the stacked square roots, in which the condition number of the precision enters under a root.
-
-        Parameters
-        ----------
-        R, z : ndarray of shape (u, a), (u, T)
-            Coordinates of the active columns, and of the targets, in an orthonormal basis.
-        rest : float
-            Sum of squares of the targets outside it.
-        alpha, beta : ndarray of shape (a,), float
-            Hyperparameters.
-        """
-        if not len(alpha):
-            return cls(np.zeros((0, z.shape[1])), np.zeros((0, 0)), 0.0, rest + float(np.vdot(z, z)))
-        t, half = reflected(np.sqrt(alpha), np.sqrt(beta) * R, np.sqrt(beta) * z)
-        root = inverse_upper(t)
-        mean = root @ half
-        left = z - R @ mean
-        return cls(mean, root, log_det(t), rest + float(np.vdot(left, left)))
-
-    @cached_property
-    def covariance(self) -> Array:
-        r""":math:`\boldsymbol\Sigma`."""
-        return self.root @ self.root.T
-
-    def evidence(self, alpha: Array, beta: float, n: float) -> float:
-        """Log evidence of n observations, at the hyperparameters that this is the posterior of."""
-        targets = self.mean.shape[1]
-        fit = gaussian_log_likelihood(self.residual_sumsq, beta, targets * n)
-        return log_evidence(fit, self.mean, alpha, self.log_det_precision, targets)
-
-
+@dataclass(eq=False)
 class Factors:
     r"""Columns of some functions as :math:`\mathbf U\mathbf R`, with targets and dictionary in the same coordinates.
 
@@ -98,18 +52,17 @@ class Factors:
     U : ndarray of shape (rows, u)
         Orthonormal basis of the columns.
     R, z : ndarray of shape (u, a), (u, T)
-        Coordinates of the columns and of the targets in it.
-    rest : float
-        Sum of squares of the targets outside it.
+        Coordinates of the columns, a triangle, and of the targets in it.
     residual : ndarray of shape (rows, T)
         The targets outside it.
     """
 
-    def __init__(
-        self, problem: GaussianProblem, U: Array, R: Array, z: Array, residual: Array, C: Array | None = None
-    ) -> None:
-        self.problem, self.U, self.R, self.z, self.residual, self._C = problem, U, R, z, residual, C
-        self.rest = float(np.sum(residual**2)) + problem.unexplained
+    problem: GaussianProblem
+    U: Array
+    R: Array
+    z: Array
+    residual: Array
+    _C: Array | None = None
 
     @classmethod
     def of(cls, problem: GaussianProblem, indices: list[int]) -> Factors:
@@ -117,6 +70,11 @@ class Factors:
         U, R = tall_qr(problem.columns(np.array(indices, dtype=np.intp)))
         z = U.T @ problem.target
         return cls(problem, U, R, z, problem.target - U @ z)
+
+    @cached_property
+    def rest(self) -> float:
+        """Sum of squares of the targets outside the basis."""
+        return float(np.sum(self.residual**2)) + self.problem.unexplained
 
     @property
     def correlated(self) -> bool:
@@ -164,14 +122,8 @@ class ActiveSet(Active):
 
     Attributes
     ----------
-    indices : list of int
-        Functions in the model, in the order of the rows of ``covariance``.
-    alpha : ndarray of shape (a,)
-        Their prior precisions.
-    beta : float
-        Inverse noise variance.
     factors : Factors
-        Of their columns.
+        Of the columns of the functions in the model.
     posterior : SmallPosterior
         Of their weights (T&F eq. 6), as far as the factors tell.
     mean, covariance : ndarray of shape (a, T), (a, a)
@@ -195,7 +147,7 @@ class ActiveSet(Active):
         self.factors = Factors.of(problem, self.indices) if factors is None else factors
         self.R, self.z, self.rest = self.factors.R, self.factors.z, self.factors.rest
         self.posterior = SmallPosterior.of(self.R, self.z, self.rest, self.alpha, beta)
-        self.covariance = self.posterior.covariance
+        self.covariance, self.residual_sumsq = self.posterior.covariance, self.posterior.residual_sumsq
 
     @classmethod
     def from_model(cls, problem: GaussianProblem, indices: list[int], alpha: Array, beta: float) -> ActiveSet:
@@ -242,11 +194,6 @@ class ActiveSet(Active):
 
     # -- what the factors say ------------------------------------------------------------------------------
 
-    @cached_property
-    def residual_sumsq(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        r""":math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets."""
-        return self.rest + float(np.sum((self.z - self.R @ self.mean) ** 2))
-
     def evidence(self) -> float:
         """Log evidence of the model."""
         return self.posterior.evidence(self.alpha, self.beta, self.problem.n_effective)
@@ -257,13 +204,18 @@ class ActiveSet(Active):
         precision = self.alpha + self.beta * self.problem.sqnorms[self.indices]
         return bool(np.any(precision * np.diagonal(self.covariance) > _COLLINEAR))
 
+    @property
+    def _columns(self) -> Array:
+        """Of the functions in the model, on the whitened rows."""
+        return self.problem.columns(np.array(self.indices, dtype=np.intp))
+
     @cached_property
     def mean(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Posterior mean, where the model is fragile by iterative refinement on the columns themselves."""
         mean = self.posterior.mean
         if not self.fragile:
             return mean
-        columns = self.problem.columns(np.array(self.indices, dtype=np.intp))
+        columns = self._columns
         for _ in range(2):
             gradient = self.beta * (columns.T @ (self.problem.target - columns @ mean)) - self.alpha[:, None] * mean
             mean = mean + self.covariance @ gradient
@@ -279,8 +231,7 @@ class ActiveSet(Active):
         """Quality of every function, of a fragile model from the residuals of the data."""
         if not self.fragile:
             return self._scored[1]
-        columns = self.problem.columns(np.array(self.indices, dtype=np.intp))
-        return self.beta * self.problem.correlate(self.problem.target - columns @ self.mean)
+        return self.beta * self.problem.correlate(self.problem.target - self._columns @ self.mean)
 
     @cached_property
     def _scored(self) -> tuple[Array, Array]:
@@ -317,8 +268,7 @@ class ActiveSet(Active):
     def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
         """Functions of the problem of which the present one is a part that gain most, and what each would gain."""
         parent, part = self.problem.parent, self.problem
-        columns = part.columns(np.array(self.indices, dtype=np.intp))
-        residual = self.beta * (part.target - columns @ self.mean)
+        residual = self.beta * (part.target - self._columns @ self.mean)
         basis = self.beta * (self.factors.U @ (self.R @ self.posterior.root))
         scale = parent.row_scale[:, None]
         found = parent.ranking.best(scale * residual, scale * basis, self.beta, part.members, count)

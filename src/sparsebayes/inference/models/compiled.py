@@ -67,23 +67,10 @@ class Library:
     def settle(
         self, task: Task, gram: Array, projection: Array, alpha: Array, beta: float, *, closely: bool
     ) -> tuple[Index, Array, float, Array, Array, Array, float, float] | None:
-        """Settle a model; None where it has no posterior.
+        """Settle a model of these inner products from alpha and beta, by Newton's method or roughly by the fixed point.
 
-        Parameters
-        ----------
-        task : Task
-            The rules; its size and number of targets are set here.
-        gram, projection : ndarray of shape (a, a), (a, T)
-            Inner products of the functions with one another and with the targets.
-        alpha, beta : ndarray of shape (a,), float
-            Where to begin.
-        closely : bool
-            Whether by Newton's method, or roughly by the fixed point.
-
-        Returns
-        -------
-        tuple
-            Places of the functions that are left, and their posterior as ``gaussian.Posterior`` has it.
+        The places of the functions that are left come back, and their posterior as ``gaussian.Posterior`` has it; None
+        where there is no posterior.  The size and number of targets of the task are set here.
         """
         task.size, task.targets = a, targets = projection.shape
         gram = np.ascontiguousarray(gram, dtype=np.float64)

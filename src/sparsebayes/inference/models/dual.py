@@ -25,13 +25,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsebayes.inference.models.active import ActiveSet
-from sparsebayes.inference.models.evidence import (
-    Array,
-    Statistics,
-    gaussian_log_likelihood,
-    leave_one_out,
-    log_evidence,
-)
+from sparsebayes.inference.models.evidence import Array, Statistics, gaussian_evidence, leave_one_out
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, log_det
@@ -124,10 +118,9 @@ class DualActive(Dual):
 
     def evidence(self) -> float:
         """Log evidence."""
-        targets = self.problem.n_targets
-        fit = gaussian_log_likelihood(self.residual_sumsq, self.beta, targets * self.problem.n_effective)
         log_det_precision = float(np.sum(np.log(self.alpha))) + log_det(self._factor)
-        return log_evidence(fit, self.mean, self.alpha, log_det_precision, targets)
+        n = self.problem.n_effective
+        return gaussian_evidence(self.residual_sumsq, self.mean, self.alpha, self.beta, log_det_precision, n)
 
     def recompute(self) -> ActiveSet:
         """The same model from the data, in the form for single moves."""

@@ -76,23 +76,22 @@ def gaussian_log_likelihood(residual_sumsq: float, beta: float, n: float) -> flo
     return 0.5 * n * float(np.log(beta) - np.log(2.0 * np.pi)) - 0.5 * beta * residual_sumsq
 
 
+def gaussian_evidence(
+    residual_sumsq: float, mean: Array, alpha: Array, beta: float, log_det_precision: float, n: float
+) -> float:
+    """Log evidence of n observations of every target (T&F eq. 7), from the posterior; see ``log_evidence``."""
+    targets = mean.shape[1]
+    fit = gaussian_log_likelihood(residual_sumsq, beta, targets * n)
+    return log_evidence(fit, mean, alpha, log_det_precision, targets)
+
+
 def log_evidence(
     log_likelihood: float, mean: Array, alpha: Array, log_det_precision: float, n_targets: int = 1
 ) -> float:
-    r"""Log marginal likelihood from the posterior of the active set.
+    r"""Log marginal likelihood, :math:`\mathcal L` above, from the posterior of the active set.
 
-    Parameters
-    ----------
-    log_likelihood : float
-        :math:`\log p(\mathbf t \mid \boldsymbol\mu)`, summed over the targets.
-    mean : ndarray of shape (a,) or (a, T)
-        Posterior mean (or mode) of the weights.
-    alpha : ndarray of shape (a,)
-        Prior precisions.
-    log_det_precision : float
-        :math:`\log|\boldsymbol\Sigma^{-1}|` of one target's posterior.
-    n_targets : int
-        Number of targets that share the same prior precisions.
+    The log likelihood at the mean (or mode) of the weights, (a,) or (a, T), is summed over the targets that share the
+    precisions; :math:`\log|\boldsymbol\Sigma^{-1}|` is that of one of them.
     """
     penalty = float((alpha @ (mean * mean)).sum())
     occam = float(np.log(alpha).sum()) - log_det_precision
@@ -125,20 +124,18 @@ def best_moves(alpha: Array, s: Array, q2: Array, n_targets: int, cost: float = 
     # Nothing becomes of a function that is out and has no reason to enter, which are nearly all of a large dictionary.
     moving = np.flatnonzero((q2 > s) | np.isfinite(alpha))
     best, gain = np.full(len(alpha), np.inf), np.zeros(len(alpha))
-    best[moving], gain[moving] = _moves(alpha[moving], s[moving], q2[moving], n_targets, cost)
-    return best, gain
+    present, s, q2 = alpha[moving], s[moving], q2[moving]
 
-
-def _moves(alpha: Array, s: Array, q2: Array, n_targets: int, cost: float) -> tuple[Array, Array]:
     def worth(alpha: Array) -> Array:
         return n_targets * contribution(alpha, s, q2) - np.where(np.isfinite(alpha), cost, 0.0)
 
-    best = best_alpha(s, q2)
+    there = best_alpha(s, q2)
     # A precision below the range of numbers is none that could be moved to.
-    best = np.where(best > 0.0, best, alpha)
+    there = np.where(there > 0.0, there, present)
     if cost > 0.0:
-        best = np.where(worth(best) > 0.0, best, np.inf)
-    return best, worth(best) - worth(alpha)
+        there = np.where(worth(there) > 0.0, there, np.inf)
+    best[moving], gain[moving] = there, worth(there) - worth(present)
+    return best, gain
 
 
 def leave_one_out(alpha: Array, variance: Array, mean: Array, S: Array, Q: Array) -> tuple[Array, Array]:
@@ -146,13 +143,7 @@ def leave_one_out(alpha: Array, variance: Array, mean: Array, S: Array, Q: Array
 
     :math:`s = \gamma/\Sigma_{jj}` and :math:`q = \mu_j/\Sigma_{jj}` with :math:`\gamma = 1-\alpha_j\Sigma_{jj}`; where
     :math:`\gamma` is small that difference has lost its digits, and S and Q from the data side are used instead.
-
-    Parameters
-    ----------
-    alpha, variance, S : ndarray of shape (a,)
-        Precisions, posterior variances and sparsities.
-    mean, Q : ndarray of shape (a, T)
-        Posterior means and qualities.
+    Means and qualities are (a, T), all else is (a,).
     """
     gamma = 1.0 - alpha * variance
     sharp = gamma > 0.5
@@ -170,11 +161,7 @@ def sumsq(mean: Array) -> Array:
 def alpha_hessian(covariance: Array, mean: Array, alpha: Array) -> Array:
     r"""Second derivatives of the evidence in all :math:`\log\alpha_j`; ``mean`` has a column for each target."""
     root = np.sqrt(alpha)  # in the units of the prior no product leaves the range of numbers
-    return _scaled_hessian(covariance * root * root[:, None], mean * root[:, None])
-
-
-def _scaled_hessian(covariance: Array, mean: Array) -> Array:
-    """Second derivatives of the evidence in all log precisions, of weights in the units of their prior."""
+    covariance, mean = covariance * root * root[:, None], mean * root[:, None]
     targets = mean.shape[1]
     hessian = mean @ mean.T
     hessian += (0.5 * targets) * covariance
@@ -189,33 +176,17 @@ def joint_newton(
 ) -> Array:
     r"""Newton's step in all :math:`\log\alpha_j`, and in :math:`\log\beta` (last) where the noise is learned.
 
-    Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first.
-
-    Parameters
-    ----------
-    mean, covariance : ndarray of shape (a, T), (a, a)
-        Posterior of the weights.
-    residual_sumsq : float
-        Sum of squared residuals over all targets.
-    alpha, beta : ndarray of shape (a,), float
-        Precisions and inverse noise variance.
-    n : float
-        Number of observations.
-    learn_noise : bool
-        Whether the noise moves too.
-
-    Returns
-    -------
-    ndarray of shape (a,) or (a + 1,)
-        Changes of the logarithms, none larger than a few units.
+    Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first; no
+    logarithm changes by more than ``REACH``.  The posterior is that of n observations of T targets: means (a, T), the
+    covariance for one of them, and the sum of squared residuals over all.
     """
     a, targets, root = len(alpha), mean.shape[1], np.sqrt(alpha)
+    hessian = np.empty((a + learn_noise, a + learn_noise))
+    hessian[:a, :a] = alpha_hessian(covariance, mean, alpha)
     covariance, mean = covariance * root * root[:, None], mean * root[:, None]
     variance, squares, fit = covariance.diagonal(), sumsq(mean), beta * residual_sumsq
     gradient = np.empty(a + learn_noise)
     gradient[:a] = 0.5 * (targets - targets * variance - squares)
-    hessian = np.empty((a + learn_noise, a + learn_noise))
-    hessian[:a, :a] = _scaled_hessian(covariance, mean)
     if learn_noise:
         pulled = covariance @ mean
         v = variance - np.einsum("ij,ij->i", covariance, covariance)  # α_j v_j

@@ -21,17 +21,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_blas_funcs, get_lapack_funcs
+from scipy.linalg import get_blas_funcs, get_lapack_funcs, qr
 
 from sparsebayes.inference.models.compiled import Library, Task, library
-from sparsebayes.inference.models.evidence import REACH, SHIFTS, Array, Scores, best_moves, idle, joint_newton, sumsq
-from sparsebayes.inference.models.linalg import BLOCK
+from sparsebayes.inference.models.evidence import (
+    REACH,
+    SHIFTS,
+    Array,
+    Scores,
+    best_moves,
+    gaussian_evidence,
+    idle,
+    joint_newton,
+    sumsq,
+)
+from sparsebayes.inference.models.linalg import BLOCK, inverse_upper, log_det, padded, reflected, rotated
 from sparsebayes.inference.models.problem import GaussianProblem, Index
 
-_CHOLESKY, _INVERT, _REFLECT, _ROTATE = get_lapack_funcs(("potrf", "trtri", "tpqrt", "tpmqrt"), (np.zeros(1),))
+_CHOLESKY, _INVERT = get_lapack_funcs(("potrf", "trtri"), (np.zeros(1),))
 (_MULTIPLY,) = get_blas_funcs(("trmm",), (np.zeros(1),))
 
 # Part of a function that the model must leave over for its score to be above the rounding of G, and of its own columns.
@@ -96,7 +107,6 @@ class Gram:
         self._rows, self._used = np.empty((0, problem.n_functions)), 0
         self._spanned = np.zeros(problem.n_functions, dtype=bool)
         self._basis, self._coordinates = np.empty((len(problem.target), 0)), np.empty((0, problem.n_functions))
-        self._targets = np.empty((0, problem.n_targets))
 
     def columns(self, functions: Index) -> Array:
         """Functions of unit norm on the whitened rows."""
@@ -123,23 +133,16 @@ class Gram:
     def coordinates(self, functions: Index) -> tuple[Array, Array]:
         """Coordinates of all functions and of the targets, (k, M) and (k, T), in an orthonormal basis.
 
-        The basis spans these functions and all that were asked for before; it is made by Gram and Schmidt, twice over,
-        a block of functions at a time.
+        The basis spans these functions and all that were asked for before; it grows by a block of functions at a time.
         """
-        fresh = functions[~self._spanned[functions]]
+        fresh, known = functions[~self._spanned[functions]], self._basis.shape[1]
+        for start in range(0, len(fresh), BLOCK):
+            new = _orthonormal(self.columns(fresh[start : start + BLOCK]), self._basis)
+            self._basis = np.hstack([self._basis, new])
         if len(fresh):
-            known = self._basis.shape[1]
-            basis = np.empty((len(self._basis), known + len(fresh)), order="F")
-            basis[:, :known], size = self._basis, known
-            for start in range(0, len(fresh), BLOCK):
-                new = _orthonormal(self.columns(fresh[start : start + BLOCK]), basis[:, :size])
-                basis[:, size : size + new.shape[1]] = new
-                size += new.shape[1]
-            basis = basis[:, :size]
-            rows = self.problem.correlate(basis[:, known:]).T / self.norms
-            self._basis, self._coordinates = basis, np.vstack([self._coordinates, rows])
-            self._targets, self._spanned[fresh] = basis.T @ self.problem.target, True
-        return self._coordinates, self._targets
+            rows = self.problem.correlate(self._basis[:, known:]).T / self.norms
+            self._coordinates, self._spanned[fresh] = np.vstack([self._coordinates, rows]), True
+        return self._coordinates, self._basis.T @ self.problem.target
 
     def _learn(self, functions: Index) -> None:
         """Compute the rows that are not known yet."""
@@ -158,55 +161,89 @@ class Gram:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Inner products of the functions of a model with one another and with the targets.
+    """What posteriors of some functions (a,) of unit norm are made from, at all precisions and noise levels.
 
     Attributes
     ----------
-    data : Gram
-        Where they come from.
-    functions : ndarray of int, shape (a,)
-        Functions in the model.
-    gram, projection : ndarray of shape (a, a), (a, T)
-        Of functions of unit norm.
     suffice : bool
-        Whether posteriors are made from these products, and refused where rounding would decide; if not, they are made
-        from the functions themselves, which takes longer.
+        Whether that is their inner products, and refused where rounding would decide; if not, it is the functions
+        themselves, which takes longer.
     """
 
     data: Gram
     functions: Index
-    gram: Array
-    projection: Array
     suffice: bool = True
 
-    @classmethod
-    def of(cls, data: Gram, functions: Index, suffice: bool = True) -> Products:
-        """Inner products of these functions."""
-        return cls(data, functions, data.among(functions), data.projection[functions], suffice)
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the functions with one another, (a, a)."""
+        return self.data.among(self.functions)
+
+    @property
+    def projection(self) -> Array:
+        """Inner products of the functions with the targets, (a, T)."""
+        return self.data.projection[self.functions]
 
     def restricted(self, stays: NDArray[np.bool_] | Index) -> Products:
         """Of some of the functions only."""
-        gram, projection = self.gram[stays][:, stays], self.projection[stays]
-        return Products(self.data, self.functions[stays], gram, projection, self.suffice)
+        return replace(self, functions=self.functions[stays])
 
     @cached_property
     def root(self) -> tuple[Array, Array, Array]:
-        r"""Q, R and :math:`\mathbf Q^\top\mathbf t` of :math:`\boldsymbol\Phi=\mathbf{QR}`, in coordinates.
-
-        Where there are fewer directions than functions, the last columns of Q are zero.
-        """
+        r"""Q, R and :math:`\mathbf Q^\top\mathbf t` of :math:`\boldsymbol\Phi=\mathbf{QR}`, in coordinates."""
         values, targets = self.data.coordinates(self.functions)
         q, r = np.linalg.qr(values[:, self.functions])
-        missing = len(self.functions) - len(r)
-        if missing:
-            q, r = np.pad(q, ((0, 0), (0, missing))), np.pad(r, ((0, missing), (0, 0)))
         return q, r, q.T @ targets
 
-    def rotated(self) -> Array:
-        r""":math:`\mathbf Q^\top` times all functions, (a, M)."""
-        q, _, _ = self.root
-        values, _ = self.data.coordinates(self.functions)
-        return q.T @ values[: len(q)]
+
+@dataclass(frozen=True)
+class SmallPosterior:
+    r"""Posterior of the active weights at one :math:`(\boldsymbol\alpha, \beta)`, from their columns in factored form.
+
+    ``root`` is upper triangular with :math:`\boldsymbol\Sigma` = root rootᵀ, and the mean is root times ``half``.
+    """
+
+    mean: Array
+    half: Array
+    root: Array
+    log_det_precision: float
+    residual_sumsq: float
+    reflections: Sequence[Array] = ()
+
+    @classmethod
+    def of(cls, R: Array, z: Array, rest: float, alpha: Array, beta: float) -> SmallPosterior:
+        r"""By reflections that turn :math:`(\sqrt\beta\,\mathbf R; \mathbf A^{1/2})` into a triangle.
+
+        Nothing is squared: the condition number of the precision enters under a root, so that functions may be as
+        nearly dependent as their columns can show.
+
+        Parameters
+        ----------
+        R, z : ndarray of shape (u, a), (u, T)
+            Coordinates of the active columns, a triangle with u ≤ a, and of the targets, in an orthonormal basis.
+        rest : float
+            Sum of squares of the targets outside it.
+        alpha, beta : ndarray of shape (a,), float
+            Hyperparameters.
+        """
+        a, scale = len(alpha), np.sqrt(beta)
+        if not a:
+            nothing = np.zeros((0, z.shape[1]))
+            return cls(nothing, nothing, np.zeros((0, 0)), 0.0, rest + float(np.vdot(z, z)))
+        triangle, reflections = reflected(padded(scale * R, a), np.sqrt(alpha))
+        root, half = inverse_upper(triangle), rotated(reflections, padded(scale * z, a))
+        mean = root @ half
+        left = z - R @ mean
+        return cls(mean, half, root, log_det(triangle), rest + float(np.vdot(left, left)), reflections)
+
+    @cached_property
+    def covariance(self) -> Array:
+        r""":math:`\boldsymbol\Sigma`."""
+        return self.root @ self.root.T
+
+    def evidence(self, alpha: Array, beta: float, n: float) -> float:
+        """Log evidence of n observations, at the hyperparameters that this is the posterior of."""
+        return gaussian_evidence(self.residual_sumsq, self.mean, alpha, beta, self.log_det_precision, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +264,7 @@ class Posterior:
         Posterior mean of the weights.
     residual_sumsq, log_evidence : float
         Sum of squared residuals, and the log evidence.
-    rotation : tuple of ndarray or None
+    rotation : sequence of ndarray or None
         Reflections that make :math:`\mathbf L^\top` of the functions themselves, where inner products were not enough.
     """
 
@@ -239,7 +276,7 @@ class Posterior:
     mean: Array
     residual_sumsq: float
     log_evidence: float
-    rotation: tuple[Array, Array] | None = None
+    rotation: Sequence[Array] | None = None
 
     @classmethod
     def of(cls, products: Products, alpha: Array, beta: float) -> Posterior | None:
@@ -256,35 +293,28 @@ class Posterior:
         data, gram, projection = products.data, products.gram, products.projection
         precision = beta * gram
         precision.flat[:: len(alpha) + 1] += alpha
-        factor, failed = _CHOLESKY(precision, lower=1, clean=1)
+        factor, failed = _CHOLESKY(precision, lower=1, clean=1)  # as in C, so that both take the same way
         if failed:
             return None
         inverse = _INVERT(factor, lower=1)[0] if len(alpha) else factor
         half = inverse @ projection
         mean = inverse.T @ (beta * half)
         fit = data.sumsq - 2.0 * float(np.vdot(projection, mean)) + float(np.vdot(mean, gram @ mean))
-        log_evidence, fit = _evidence(data, alpha, beta, factor.diagonal(), mean, fit)
+        fit = max(fit, np.finfo(float).eps * data.sumsq)
+        log_evidence = gaussian_evidence(fit, mean, alpha, beta, log_det(factor), data.n)
         if np.finfo(float).eps * beta * float(np.vdot(mean, mean)) > _ROUNDING * max(1.0, abs(log_evidence)):
             return None
         return cls(products, alpha, beta, inverse, half, mean, fit, log_evidence)
 
     @classmethod
     def _from_functions(cls, products: Products, alpha: Array, beta: float) -> Posterior | None:
-        r"""By reflections that turn :math:`(\sqrt\beta\,\mathbf R; \mathbf A^{1/2})` into :math:`\mathbf L^\top`.
-
-        Nothing is squared, so that functions may be as nearly dependent as their columns can show.
-        """
+        """From the coordinates of the functions in an orthonormal basis."""
         data, (_, r, c) = products.data, products.root
-        a, root = len(alpha), np.sqrt(beta)
-        upper, *rotation, _ = _REFLECT(a, min(a, BLOCK), root * r, np.diag(np.sqrt(alpha)))
-        inverse, failed = _INVERT(upper, lower=0)
-        if failed:
-            return None
-        half = _rotated(rotation, c) / root
-        mean = inverse @ (beta * half)
-        fit = data.sumsq - float(np.vdot(c, c)) + float(np.sum((c - r @ mean) ** 2))
-        log_evidence, fit = _evidence(data, alpha, beta, np.abs(upper.diagonal()), mean, fit)
-        return cls(products, alpha, beta, inverse.T, half, mean, fit, log_evidence, (rotation[0], rotation[1]))
+        rest = max(data.sumsq - float(np.vdot(c, c)), np.finfo(float).eps * data.sumsq)
+        made = SmallPosterior.of(r, c, rest, alpha, beta)
+        log_evidence = made.evidence(alpha, beta, data.n)
+        inverse, half = made.root.T, made.half / beta
+        return cls(products, alpha, beta, inverse, half, made.mean, made.residual_sumsq, log_evidence, made.reflections)
 
     @cached_property
     def variance(self) -> Array:
@@ -311,7 +341,11 @@ class Posterior:
         r""":math:`\mathbf L^{-1}\mathbf G_{a\cdot}`, (a, M)."""
         data = self.products.data
         if self.rotation is not None:
-            return _rotated(self.rotation, self.products.rotated()) / np.sqrt(self.beta)
+            q, _, _ = self.products.root
+            values, _ = data.coordinates(self.products.functions)
+            # Zeros stand below where functions are dependent, so that there are fewer directions.
+            all_of_them = padded(q.T @ values[: len(q)], len(self.alpha))
+            return rotated(self.rotation, all_of_them) / np.sqrt(self.beta)
         rows = data.rows(self.products.functions)
         # From the right with the transposes, which lie in memory as BLAS wants them: nothing is copied.
         return _MULTIPLY(1.0, self.inverse, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1).T if len(rows) else rows
@@ -320,22 +354,6 @@ class Posterior:
         """Of some of the functions only."""
         return Posterior.of(self.products.restricted(stays), self.alpha[stays], self.beta)
 
-    def moved(self, alpha: Array, beta: float) -> Posterior | None:
-        """At other precisions and another noise."""
-        return Posterior.of(self.products, alpha, beta)
-
-
-def _evidence(data: Gram, alpha: Array, beta: float, diagonal: Array, mean: Array, fit: float) -> tuple[float, float]:
-    """Log evidence (T&F eq. 7) by the diagonal of L, and the sum of squared residuals where that is not rounding."""
-    fit = max(fit, np.finfo(float).eps * data.sumsq)
-    log_evidence = (
-        0.5 * data.n_targets * data.n * np.log(beta / (2.0 * np.pi))
-        - 0.5 * beta * fit
-        - 0.5 * float(alpha @ sumsq(mean))
-        + data.n_targets * (0.5 * float(np.log(alpha).sum()) - float(np.log(diagonal).sum()))
-    )
-    return float(log_evidence), fit
-
 
 def _orthonormal(columns: Array, basis: Array) -> Array:
     """An orthonormal basis of what columns of unit norm have outside the span of another one.
@@ -343,63 +361,26 @@ def _orthonormal(columns: Array, basis: Array) -> Array:
     Twice is enough (Kahan and Parlett) of both together: what is left of a column after its neighbours may be so small
     that the first pass has left some of ``basis`` in it.
     """
-    least = _SPANNED
-    for _ in range(2):
-        columns = columns - basis @ (basis.T @ columns)
-        apart = np.empty_like(columns, order="F")
-        size = 0
-        for column in columns.T:
-            before = apart[:, :size]
-            for _ in range(2):
-                column = column - before @ (before.T @ column)
-            norm = float(np.linalg.norm(column))
-            if norm > least:
-                apart[:, size] = column / norm
-                size += 1
-        columns, least = apart[:, :size], 0.0
+    for least in (_SPANNED, 0.0):
+        found: Any = qr(columns - basis @ (basis.T @ columns), mode="economic", pivoting=True)
+        columns = found[0][:, np.abs(np.diagonal(found[1])) > least]
     return columns
-
-
-def _rotated(rotation: Sequence[Array], values: Array) -> Array:
-    """The upper half of the reflections' product with values above zeros."""
-    values = np.asfortranarray(values)
-    return _ROTATE(len(values), *rotation, values, np.zeros_like(values, order="F"), trans="T")[0]
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianModel:
     """Functions of unit norm with precisions and a noise level; a :class:`~sparsebayes.inference.search.climb.Model`.
 
-    Attributes
-    ----------
-    posterior : Posterior
-        Of functions of unit norm.
-    learn_noise : bool
-        Whether settling moves the noise too.
+    ``learn_noise`` says whether settling moves the noise too.
     """
 
     posterior: Posterior
     learn_noise: bool
 
     @classmethod
-    def of(
-        cls, data: Gram, functions: Index, alpha: Array, beta: float, learn_noise: bool, *, suffice: bool = True
-    ) -> GaussianModel | None:
-        """The model of these functions, with precisions of functions of *unit norm*; None where rounding would decide.
-
-        :meth:`weighing` takes precisions in the units of the functions as they are.  It is made of the functions
-        themselves where inner products do not ``suffice``.
-        """
-        posterior = Posterior.of(Products.of(data, functions, suffice), alpha, beta)
-        return None if posterior is None else cls(posterior, learn_noise)
-
-    @classmethod
     def empty(cls, data: Gram, beta: float, learn_noise: bool) -> GaussianModel:
         """The model without functions."""
-        model = cls.of(data, np.zeros(0, dtype=np.intp), np.zeros(0), beta, learn_noise)
-        if model is None:
-            raise ValueError("a model without functions has a posterior")
-        return model
+        return cls.weighing(data, [], np.zeros(0), beta, learn_noise)
 
     @classmethod
     def weighing(
@@ -411,9 +392,10 @@ class GaussianModel:
         """
         functions = np.array(indices, dtype=np.intp)
         for enough in (True, False) if suffice else (False,):
-            model = cls.of(data, functions, alpha / data.norms[functions] ** 2, beta, learn_noise, suffice=enough)
-            if model is not None:
-                return model
+            products = Products(data, functions, enough)
+            posterior = Posterior.of(products, alpha / data.norms[functions] ** 2, beta)
+            if posterior is not None:
+                return cls(posterior, learn_noise)
         return cls.empty(data, beta, learn_noise)
 
     # -- what is reported ----------------------------------------------------------------------------------
@@ -501,7 +483,7 @@ class GaussianModel:
         """With these functions more, roughly settled."""
         grown = np.concatenate([self.functions, functions])
         precisions = np.concatenate([self.posterior.alpha, alpha])
-        products = Products.of(self.data, grown, self.posterior.products.suffice)
+        products = replace(self.posterior.products, functions=grown)
         compiled = library() if products.suffice else None
         if compiled is not None:
             return self._compiled(compiled, products, precisions, tol, closely=False)
@@ -525,9 +507,7 @@ class GaussianModel:
         return bool(hidden.any())
 
     def exactly(self) -> GaussianModel:
-        """From the functions themselves, where some others are too near to them for inner products to tell."""
-        if not self.hides:
-            return self
+        """From the functions themselves: for where some others are too near to them for inner products to tell."""
         products = replace(self.posterior.products, suffice=False)
         posterior = Posterior.of(products, self.posterior.alpha, self.beta)
         return self if posterior is None else GaussianModel(posterior, self.learn_noise)
@@ -536,10 +516,8 @@ class GaussianModel:
 
     def at_noise(self, beta: float, learn_noise: bool) -> GaussianModel:
         """The same functions and precisions at another noise level."""
-        moved = self.posterior
-        if beta != self.beta:
-            moved = self.posterior.moved(self.posterior.alpha, beta) or moved
-        return GaussianModel(moved, learn_noise)
+        here = self.posterior
+        return GaussianModel(Posterior.of(here.products, here.alpha, beta) or here, learn_noise)
 
     def _empty(self) -> GaussianModel:
         """Without functions, all of the targets being noise where that is learned."""
@@ -619,11 +597,8 @@ class GaussianModel:
     def _newton(self, here: Posterior) -> Posterior | None:
         """One safeguarded Newton step in all log precisions and the log noise; None where none ascends."""
         step = self._newton_step(here)
-        limit = self._most_certain()
         for length in _LENGTHS:
-            alpha = np.clip(here.alpha * np.exp(length * step[: len(here.alpha)]), *self._range())
-            beta = min(here.beta * float(np.exp(length * step[-1])), limit) if self.learn_noise else here.beta
-            new = here.moved(alpha, beta)
+            new = self._along(here, length * step, self._range())
             if new is not None and self._worth(new) > self._worth(here):
                 return new
         return None
@@ -640,12 +615,17 @@ class GaussianModel:
             step = self._newton_step(here)
             if float(np.abs(step).max()) > _NEAR:
                 break
-            beta = min(here.beta * float(np.exp(step[-1])), self._most_certain()) if self.learn_noise else here.beta
-            new = here.moved(here.alpha * np.exp(step[: len(here.alpha)]), beta)
+            new = self._along(here, step, (0.0, np.inf))
             if new is None:
                 break
             here = new
         return here
+
+    def _along(self, here: Posterior, step: Array, within: tuple[float, float]) -> Posterior | None:
+        """After this change of all log precisions, which stay in a range, and of the log noise."""
+        alpha = np.clip(here.alpha * np.exp(step[: len(here.alpha)]), *within)
+        beta = min(here.beta * float(np.exp(step[-1])), self._most_certain()) if self.learn_noise else here.beta
+        return Posterior.of(here.products, alpha, beta)
 
     def _without_idle(self, here: Posterior) -> Posterior:
         """Without the functions that are best left out (T&F eq. 21: q² ≤ s, or not worth what they cost)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
@@ -49,15 +51,22 @@ def inverse_upper(triangle: Array) -> Array:
     return _INVERT_TRIANGLE(triangle)[0] if len(triangle) else np.zeros((0, 0))
 
 
-def reflected(diagonal: Array, rows: Array, targets: Array) -> tuple[Array, Array]:
-    """Upper triangle of a diagonal matrix above some rows, and targets beside these rows in the same coordinates.
-
-    By reflections, which are not multiplied out.
-    """
+def reflected(triangle: Array, diagonal: Array) -> tuple[Array, Sequence[Array]]:
+    """Upper triangle of a triangle above a diagonal matrix, and the reflections that make it."""
     a = len(diagonal)
-    triangle, *reflections, _ = _REFLECT(0, min(a, BLOCK), np.diag(diagonal), rows)
-    above = np.zeros((a, targets.shape[1]), order="F")
-    return triangle, _ROTATE(0, *reflections, above, np.asfortranarray(targets), trans="T")[0]
+    made, *reflections, _ = _REFLECT(a, min(a, BLOCK), triangle, np.diag(diagonal))
+    return made, reflections
+
+
+def rotated(reflections: Sequence[Array], values: Array) -> Array:
+    """The upper half of the reflections' product with values above zeros."""
+    values = np.asfortranarray(values)
+    return _ROTATE(len(values), *reflections, values, np.zeros_like(values, order="F"), trans="T")[0]
+
+
+def padded(values: Array, rows: int) -> Array:
+    """Values above as many rows of zeros as make so many rows."""
+    return values if len(values) == rows else np.pad(values, ((0, rows - len(values)), (0, 0)))
 
 
 def try_cholesky(matrix: Array) -> Array | None:

@@ -247,10 +247,7 @@ class GaussianProblem(PartOfProblem):
 
     def columns(self, idx: Index) -> Array:
         """Whitened columns."""
-        values = self.design.columns(idx)
-        if not self._even:
-            values *= self._root
-        return values
+        return self._whiten(self.design.columns(idx))
 
     def correlate(self, vectors: Array) -> Array:
         """Correlations of all functions with whitened vectors; the first pass also finds norms and projections."""
@@ -268,9 +265,9 @@ class GaussianProblem(PartOfProblem):
         found, k = self.correlate(np.hstack([vectors, basis])), vectors.shape[1]
         return found[:, :k], np.einsum("mp,mp->m", found[:, k:], found[:, k:])
 
-    def _whiten(self, vectors: Array) -> Array:
-        """Vectors times the roots of the weights; themselves, which may be large, where these are one."""
-        return vectors if self._even else self._root * vectors
+    def _whiten(self, values: Array, rows: slice = slice(None)) -> Array:
+        """Values on some rows times the roots of the weights; themselves, which may be large, where these are one."""
+        return values if self._even else self._root[rows] * values
 
     def _learned(self) -> tuple[Array, Array]:
         """Squared norms, and inner products with the targets, by a pass over the rows where they are not known."""
@@ -334,12 +331,8 @@ class GaussianProblem(PartOfProblem):
 
         Rows that differ anywhere have different sums by almost any factors.  These go to the functions in the order of
         what each explains by itself, so that it matters neither in which order functions or rows came nor how often,
-        and are relative to norms, so that units do not matter either.
-
-        Parameters
-        ----------
-        design : Design
-            The functions, or what stands in for them.
+        and are relative to norms, so that units do not matter either.  The design is that of the functions, or what
+        stands in for them.
         """
         if len(np.unique(self.targets, axis=0)) == len(self.targets):
             return self.targets  # rows with different targets are different
@@ -388,9 +381,7 @@ class GaussianProblem(PartOfProblem):
             products, norms = np.zeros((len(idx), k + self.n_targets)), np.zeros(len(idx))
             for start in range(part.start, part.stop, _TILE_ROWS):
                 rows = slice(start, min(start + _TILE_ROWS, part.stop))
-                values = self.design.rows(rows, idx)
-                if not self._even:
-                    values *= self._root[rows]
+                values = self._whiten(self.design.rows(rows, idx), rows)
                 products[:, :k] += values.T @ vectors[rows]
                 products[:, k:] += values.T @ targets[rows]
                 norms += np.einsum("nm,nm->m", values, values)
@@ -491,9 +482,7 @@ class GaussianProblem(PartOfProblem):
             stop = n * (run + 1) // _SUMS
             for start in range(n * run // _SUMS, stop, _TILE_ROWS):
                 rows = slice(start, min(start + _TILE_ROWS, stop))
-                values = self.design.rows(rows)
-                if not self._even:
-                    values *= self._root[rows]
+                values = self._whiten(self.design.rows(rows), rows)
                 made = np.empty_like(values)
                 for tile in tiles:
                     made[:, tile] = values[:, : tile.stop] @ inverse[: tile.stop, tile]
@@ -519,14 +508,7 @@ def moment_problem(design: MomentDesign, eligible: NDArray[np.bool_] | None = No
     """Problem with exactly the moments of the design, on the few rows of their root.
 
     Every solver runs on it as on data: the evidence sees the design's N, since the rows carry its weight between them.
-
-    Parameters
-    ----------
-    design : MomentDesign
-        The moments.
-    eligible : ndarray of bool, shape (M,), optional
-        Functions that may enter; by default all that are not a copy of an earlier one,
-        which has the same inner products with everything.
+    By default all functions may enter but copies of an earlier one, which has the same inner products with everything.
     """
     enter = representatives(DenseDesign(design.G)) == np.arange(len(design.G)) if eligible is None else eligible
     root = design.root()

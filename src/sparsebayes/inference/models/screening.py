@@ -42,20 +42,8 @@ def may_gain(
 ) -> Flags:
     r"""Candidates of a Gaussian problem that may gain, or may have the largest q²/s of all, given what a stand-in says.
 
-    Parameters
-    ----------
-    S, Q : ndarray of shape (M,), (M, T)
-        Sparsity and quality from the model's exact residuals and the stand-in's columns.
-    beta : float
-        Inverse noise variance; the curvature of row n is beta times its weight.
-    whitened : ndarray of shape (N, T)
-        Residuals times the roots of the weights.
-    weights : ndarray of shape (N,)
-        Weights of the rows.
-    stand_in : CompressedDesign
-        With its remaining diagonals.
-    candidates : ndarray of bool, shape (M,)
-        Functions left out that may enter.
+    S (M,) and Q (M, T) are from the model's exact residuals and the stand-in's columns; ``whitened`` are the residuals
+    times the roots of the weights, (N, T).  The curvature of row n is beta times its weight.
     """
     rows, columns = (np.sqrt(np.maximum(d, _ROUNDING)) for d in stand_in.remainders)
     e_q = beta * np.outer(columns, (np.sqrt(weights) * rows) @ np.abs(whitened))

@@ -17,7 +17,7 @@ from scipy.linalg.blas import dsyrk  # pyright: ignore[reportAttributeAccessIssu
 
 from sparsebayes.basis import Functions
 from sparsebayes.basis.arrays import HOST
-from sparsebayes.design import DenseDesign, Design, LazyDesign
+from sparsebayes.design import DenseDesign, Design, HStack, LazyDesign
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.linalg import try_cholesky
 from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem, Point
@@ -180,30 +180,9 @@ class Model:
 
     def on(self, partition: Partition) -> ActiveColumns:
         """The active columns on the rows of a partition."""
-        problem = LaplaceProblem(
-            FunctionsAndOne(self.functions, partition.X),
-            self.make(partition.y),
-            np.ones(len(self.functions) + 1, dtype=bool),
-        )
+        design = HStack([LazyDesign(self.functions, partition.X), DenseDesign(np.ones((len(partition.X), 1)))])
+        problem = LaplaceProblem(design, self.make(partition.y), np.ones(design.shape[1], dtype=bool))
         return ActiveColumns(problem, (self.outputs * problem.design.shape[1] + self.columns).tolist())
-
-
-class FunctionsAndOne(LazyDesign):
-    """Functions on rows, never held, and the constant function as the last column."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The numbers (N, M + 1) of rows and columns."""
-        return self._X.shape[0], len(self._functions) + 1
-
-    def columns(self, idx: Any) -> Array:
-        """Return Φ[:, idx], a new (N, k) array."""
-        idx = np.atleast_1d(np.arange(self.shape[1])[idx])
-        values = np.ones((self.shape[0], len(idx)))
-        inner = np.flatnonzero(idx < len(self._functions))
-        if len(inner):
-            values[:, inner] = self._functions.evaluate(self._X, idx[inner])
-        return values
 
 
 def _point(partition: Partition, model: Model, weights: Array) -> tuple[Any, ...]:
