@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC
 from sparsebayes.basis.arrays import HOST
-from sparsebayes.inference.models.nearest import expected_gram, nearest_covariance
+from sparsebayes.inference.models.nearest import expected_gram, nearest_root
 from sparsebayes.likelihood import expected_slope
 from sparsebayes.testing import check_posterior
 
@@ -34,9 +34,10 @@ def problem(seed, n=12, separable=True):
 
 def nearest(Phi, alpha, w, laplace):
     rows, y, groups = np.ones(len(Phi)), (Phi @ w)[:, None], [np.arange(len(alpha))]
-    return nearest_covariance(
+    root = nearest_root(
         lambda root: expected_gram(HOST, rows, y, [Phi], groups, root), alpha, np.linalg.cholesky(laplace)
     )
+    return root @ root.T
 
 
 def bound(Phi, signs, alpha, w, S):
@@ -104,7 +105,7 @@ def test_it_says_where_it_does_not_settle():
         return (3.0 if len(asked) % 2 else 30.0) * root.T @ root
 
     with pytest.warns(ConvergenceWarning, match="sigma_ are known to"):
-        nearest_covariance(expected, np.ones(2), np.eye(2))
+        nearest_root(expected, np.ones(2), np.eye(2))
 
 
 def test_what_is_left_at_the_level_of_rounding_is_no_failure():
@@ -116,8 +117,8 @@ def test_what_is_left_at_the_level_of_rounding_is_no_failure():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = nearest_covariance(expected, np.ones(2), np.eye(2))
-    np.testing.assert_allclose(found, 0.25 * np.eye(2), rtol=1e-4, atol=1e-5)
+        root = nearest_root(expected, np.ones(2), np.eye(2))
+    np.testing.assert_allclose(root @ root.T, 0.25 * np.eye(2), rtol=1e-4, atol=1e-5)
     assert len(asked) < 100
 
 

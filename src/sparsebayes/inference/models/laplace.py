@@ -24,7 +24,7 @@ from sparsebayes.inference.models.evidence import Array, Statistics, alpha_hessi
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, solve_cholesky
 from sparsebayes.inference.models.mode import LaplaceProblem, Point
-from sparsebayes.inference.models.nearest import nearest_covariance
+from sparsebayes.inference.models.nearest import nearest_root
 from sparsebayes.inference.models.newton import Mode, find_mode
 from sparsebayes.inference.models.screening import Measured
 
@@ -134,8 +134,8 @@ class LaplaceActive(Active):
 
     def nearest_covariance(self) -> Array:
         """Covariance of the Gaussian about the mode that is nearest to the posterior (``nearest.py``); of classes."""
-        columns, mean = self._columns, self.mean
-        return nearest_covariance(lambda root: columns.expected_gram(mean, root), self.alpha, self._root)
+        root = nearest_root(lambda root: self._columns.expected_gram(self.mean, root), self.alpha, self._root)
+        return root @ root.T
 
     def best_share(self, shares: Sequence[float]) -> float:
         """The share of the covariance with which rows of two classes, each left out, are predicted best.

@@ -34,7 +34,7 @@ from sparsebayes.likelihood import expected_slope, softmax
 
 # The largest change of a log variance, in any direction, that still counts; one that does not matter, and may be
 # rounding where so many steps have not made it smaller; and steps at most.
-_SETTLED = 1e-7
+_SETTLED = 1e-9
 _ROUNDING, _PATIENCE = 1e-4, 10
 _STEPS = 200
 # Part of a first step; the smallest part; and the longest step of a log variance.
@@ -45,8 +45,8 @@ _SHORTEST = 1e-3
 _NEITHER = 1e-9
 
 
-def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: Array) -> Array:
-    r"""Solve for :math:`\mathbf S` by steps between precisions along their geodesics.
+def nearest_root(expected: Callable[[Array], Array], alpha: Array, root: Array) -> Array:
+    r"""A root of :math:`\mathbf S`, by steps between precisions along their geodesics.
 
     What is left of the way at a covariance :math:`\mathbf C\mathbf C^\top` is the logarithm of the precision that it
     implies, in its own units.  Where rows saturate the implied precision falls steeply with the one at hand, and whole
@@ -67,8 +67,8 @@ def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: A
         Any root :math:`\mathbf C` of the covariance to begin with.
     """
     if not len(alpha):
-        return np.zeros((0, 0))
-    best, closest, since, part = root, np.inf, 0, _FIRST
+        return root
+    best, closest, since, part, reach = root, np.inf, 0, _FIRST, _REACH
     before = lengths = np.zeros(0)  # what was left, and the step that was made, along the axes of the last place
     for _ in range(_STEPS):
         ratios, axes = np.linalg.eigh(expected(root) + (root.T * alpha) @ root)
@@ -87,18 +87,19 @@ def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: A
             same = np.einsum("ij,j,ij->i", axes, logs, axes)
             steep = (1.0 - float(same @ before) / square) / made  # how fast it falls; one if it is constant
             part = float(np.clip(1.0 / steep, _LEAST, 1.0)) if steep > 0.0 else 1.0
+            reach *= 0.5 if left > np.max(np.abs(before)) else 1.0  # it went too far
         before, lengths = logs, part * logs
-        lengths = lengths * min(1.0, _REACH / float(np.max(np.abs(lengths))))
+        lengths = lengths * min(1.0, reach / float(np.max(np.abs(lengths))))
         root = root @ (axes * np.exp(-0.5 * lengths))
     if closest >= _ROUNDING:
         warnings.warn(
-            f"The covariance of the weights was not found in {_STEPS} steps: log variances of sigma_ are known to "
-            f"{closest:.2g} only, and probabilities are moderated by them; the classes are separable beyond rounding, "
-            "or functions are nearly dependent: use fewer or narrower functions.",
+            f"The covariance of the weights was not reached in {_STEPS} steps: log variances of sigma_ are known to "
+            f"{closest:.2g} only, and predictions are integrated over them; classes are separable beyond rounding, or "
+            "functions are nearly dependent: use fewer or narrower functions.",
             ConvergenceWarning,
             stacklevel=stack_level(),
         )
-    return best @ best.T
+    return best
 
 
 def expected_gram(
