@@ -58,9 +58,8 @@ _STEPS: Array = np.exp2(np.arange(-8.0, 9.0))
 _NEAR = np.exp(np.linspace(-8.0, 8.0, 161))
 # Range of a precision, of a function of unit mean square.
 RANGE = (1e-14, 1e14)
-# Newton's method ends where its next step would raise the log posterior by less than this (nats); steps at most, those
-# of the conjugate gradients inside one, and what part of the residual they leave.
-_ENOUGH, _NEWTON, _CONJUGATE, _LEFT = 1e-3, 100, 25, 1e-3
+# Newton's method ends where its next step would raise the log posterior by less than this (nats); steps at most.
+_ENOUGH, _NEWTON = 1e-3, 100
 # Rows whose products are made at once, and runs of them from which on they are made side by side.
 _RUN, _SIDE_BY_SIDE = 4096, 8
 # Error of a height by rounding, as a part of it: what rises by less cannot be told from what does not.
@@ -85,6 +84,10 @@ class ClassRows:
         The dictionary and the classes.
     likelihood : Categorical
         The classes, and sample weights.
+    targets, counts : ndarray of shape (N, K), (N,)
+        One-hot classes, and sample weights.
+    n_classes, directions : int
+        Classes K, and directions of a function's weights that are learned, T = K - 1.
     norms : ndarray of shape (M,)
         Root mean squares by which functions are divided.
     eligible : ndarray of bool, shape (M,)
@@ -95,42 +98,20 @@ class ClassRows:
         likelihood = problem.likelihood
         if not isinstance(likelihood, Categorical):
             raise TypeError(f"classes that share functions are those of a softmax, not of {type(likelihood).__name__}")
-        self.problem = problem
-        self.likelihood = likelihood
+        self.problem, self.likelihood = problem, likelihood
+        self.targets, self.counts = likelihood.targets, likelihood.weights
+        self.n_classes = self.targets.shape[1]
+        self.directions = self.n_classes - 1
         self._whole = problem.stand_in or problem.design
         squares = self._whole.sqnorms(self.counts) / float(np.sum(self.counts))
         self.eligible = problem.candidates & (squares > 0.0)
         self.norms = np.sqrt(np.where(squares > 0.0, squares, 1.0))
 
-    @property
-    def error(self) -> float:
-        """Bound on the error of the compression's entries."""
-        return 0.0 if self.problem.stand_in is None else float(self.problem.stand_in.error)
-
-    @property
-    def targets(self) -> Array:
-        """One-hot classes, (N, K)."""
-        return self.likelihood.targets
-
-    @property
-    def counts(self) -> Array:
-        """Sample weights, (N,)."""
-        return self.likelihood.weights
-
-    @property
-    def n_classes(self) -> int:
-        """Classes K."""
-        return self.targets.shape[1]
-
-    @property
-    def directions(self) -> int:
-        """Directions of a function's weights that are learned, T = K - 1."""
-        return self.n_classes - 1
-
     def every(self, step: int) -> ClassRows:
         """A part of the rows, the same distance apart, and the same functions."""
         part = copy(self)
-        part.likelihood = Categorical(self.targets[::step], self.counts[::step])
+        part.targets, part.counts = self.targets[::step], self.counts[::step]
+        part.likelihood = Categorical(part.targets, part.counts)
         return part
 
     def pairs(self, functions: Sequence[int]) -> list[int]:
@@ -211,10 +192,6 @@ class ClassModel:
         """On a part of the rows, the same distance apart, with the present weights."""
         return replace(self, rows=self.rows.every(step), values=self.values[::step], outputs=self.outputs[::step])
 
-    def with_weights(self, other: ClassModel) -> ClassModel:
-        """With the precisions and weights of the same functions on other rows."""
-        return replace(self, alpha=other.alpha, weights=other.weights, outputs=self.values @ other.weights)
-
     # -- the mode ------------------------------------------------------------------------------------------
 
     def _risen(self, enough: float = _ENOUGH, factors: Sequence[Array] = ()) -> ClassModel:
@@ -263,15 +240,11 @@ class ClassModel:
             found = np.column_stack([solve_cholesky(*one) for one in zip(factors, left.T, strict=True)])
             return found - found.mean(axis=1, keepdims=True)
 
-        return conjugate_gradients(curve, slope, scaled, _LEFT, _CONJUGATE)
-
-    @property
-    def height(self) -> float:
-        """Log likelihood and log prior of the weights, up to a constant."""
-        return self._height
+        return conjugate_gradients(curve, slope, scaled)
 
     @cached_property
-    def _height(self) -> float:
+    def height(self) -> float:
+        """Log likelihood and log prior of the weights, up to a constant."""
         prior = float(self.alpha @ (self.weights**2).sum(axis=1))
         return self.rows.likelihood.log_likelihood(self.outputs) - 0.5 * prior
 
