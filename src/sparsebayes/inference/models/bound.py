@@ -83,8 +83,7 @@ class BoundActive(Active):
     problem: LaplaceProblem
 
     def __init__(self, problem: LaplaceProblem, indices: list[int], alpha: Array, xi: Array) -> None:
-        self.problem, self.xi = problem, xi
-        self.beta = 1.0
+        self.problem, self.xi, self.beta = problem, xi, 1.0
         make = DualActive if len(indices) > len(xi) else ActiveSet.from_model
         inner = self._inner = make(bound_problem(problem, xi), indices, alpha, 1.0)
         self.indices, self.alpha, self.mean = inner.indices, inner.alpha, inner.mean[:, 0]
@@ -93,16 +92,6 @@ class BoundActive(Active):
     def covariance(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Posterior covariance of the weights."""
         return self._inner.covariance
-
-    @property
-    def variance(self) -> Array:
-        """Posterior variances of the weights."""
-        return self._inner.variance
-
-    @property
-    def well_determined(self) -> Array:
-        r""":math:`\gamma_m`."""
-        return self._inner.well_determined
 
     def evidence(self) -> float:
         """Lower bound on the log evidence."""

@@ -237,13 +237,13 @@ class ActiveColumns:
 
     def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
         """Statistics of all functions of the problem, exact for all candidates that may matter."""
-        problem, directions = self.problem, self.directions(point, change, root, bend)
-        here, stand_in = self.place is HOST, problem.stand_in
-        if stand_in is None or problem.design is stand_in:
-            return directions.measure(problem.design)
-        if problem.parent is not None:
+        design, stand_in = self.problem.design, self.problem.stand_in
+        directions = self.directions(point, change, root, bend)
+        if stand_in is not None and self.problem.parent is not None:
             return directions.measure(stand_in)
-        return directions.screen(problem.design, stand_in, candidates) if here else directions.measure(problem.design)
+        if stand_in is None or design is stand_in or self.place is not HOST:
+            return directions.measure(design)
+        return directions.screen(design, stand_in, candidates)
 
     def predict(self, weights: Array) -> Any:
         """Outputs, (N, K)."""
@@ -295,19 +295,8 @@ class ActiveColumns:
         r"""What rows of two classes, each predicted without itself, gain in log likelihood by shares of a covariance.
 
         The output of a row without itself is :math:`y_n-v_ng_n/(1-b_nv_n)` to first order, with the row's slope and
-        curvature, and the variance :math:`v_n` of its output.
-
-        Parameters
-        ----------
-        weights, covariance : ndarray of shape (a,), (a, a)
-            Mode of the posterior, and Laplace's covariance about it.
-        shares : sequence of float
-            What part of the covariance outputs are integrated over.
-
-        Returns
-        -------
-        ndarray of shape (2, len(shares))
-            Sums over the rows of what each share gains over the first, and of its squares.
+        curvature, and the variance :math:`v_n` of its output.  Of what each share gains over the first come sums over
+        the rows, and sums of squares, (2, len(shares)).
         """
         xp, likelihood, y = self.place.xp, self._classes(), self.predict(weights)
         curvature, counts = likelihood.curvature(y), likelihood.weights[:, None]

@@ -61,10 +61,8 @@ def nearest_root(expected: Callable[[Array], Array], alpha: Array, root: Array) 
     expected : callable
         Gives, for a root of the covariance of the weights, the expected Gram matrix of the active functions mixed by
         it, :math:`\mathbf C^\top\boldsymbol\Phi^\top E[\mathbf B]\boldsymbol\Phi\mathbf C`.
-    alpha : ndarray of shape (a,)
-        Prior precisions.
-    root : ndarray of shape (a, a)
-        Any root :math:`\mathbf C` of the covariance to begin with.
+    alpha, root : ndarray of shape (a,), (a, a)
+        Prior precisions, and any root :math:`\mathbf C` of a covariance to begin with.
     """
     if not len(alpha):
         return root
