@@ -13,9 +13,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC
-from sparsebayes.basis.arrays import HOST
-from sparsebayes.inference.models.nearest import expected_gram, nearest_root
-from sparsebayes.likelihood import expected_slope
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.nearest import nearest_root
+from sparsebayes.likelihood import Bernoulli, Categorical, expected_slope
 from sparsebayes.testing import check_posterior
 
 
@@ -33,11 +34,16 @@ def problem(seed, n=12, separable=True):
 
 
 def nearest(Phi, alpha, w, laplace):
-    rows, y, groups = np.ones(len(Phi)), (Phi @ w)[:, None], [np.arange(len(alpha))]
-    root = nearest_root(
-        lambda root: expected_gram(HOST, rows, y, [Phi], groups, root), alpha, np.linalg.cholesky(laplace)
-    )
+    columns = active_columns(Phi, Bernoulli(np.zeros(len(Phi)), np.ones(len(Phi))))
+    root = nearest_root(lambda root: columns.expected_gram(w, root), alpha, np.linalg.cholesky(laplace))
     return root @ root.T
+
+
+def active_columns(Phi, likelihood):
+    """Each column as a function of the output that its turn is."""
+    columns = Phi.shape[1] // likelihood.shape[1]
+    problem = LaplaceProblem(DenseDesign(Phi), likelihood, np.ones(Phi.shape[1], dtype=bool))
+    return problem.active([k // columns * Phi.shape[1] + k for k in range(Phi.shape[1])])
 
 
 def bound(Phi, signs, alpha, w, S):
@@ -143,11 +149,9 @@ def test_two_outputs_are_one_difference():
     rng = np.random.default_rng(3)
     Phi, w, counts = rng.standard_normal((30, 4)), 3.0 * rng.standard_normal(4), rng.uniform(0.5, 2.0, 30)
     root = rng.standard_normal((4, 4))
-    one, two = np.arange(2), np.arange(2, 4)
-    outputs = np.column_stack([Phi[:, one] @ w[one], Phi[:, two] @ w[two]])
-    coupled = expected_gram(HOST, counts, outputs, [Phi[:, one], Phi[:, two]], [one, two], root)
+    coupled = active_columns(Phi, Categorical(np.eye(2)[np.zeros(30, dtype=int)], counts)).expected_gram(w, root)
     signs = np.array([1.0, 1.0, -1.0, -1.0])
-    single = expected_gram(HOST, counts, (Phi @ (signs * w))[:, None], [Phi * signs], [np.arange(4)], root)
+    single = active_columns(Phi * signs, Bernoulli(np.zeros(30), counts)).expected_gram(w, root)
     np.testing.assert_allclose(coupled, single, rtol=1e-9, atol=1e-9)
 
 

@@ -21,7 +21,7 @@ from sparsebayes.inference.fit.indicators import FEW_FUNCTIONS, LARGER, MOST, No
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.run import Result
 from sparsebayes.inference.fit.settings import Settings
-from sparsebayes.inference.models.classes import RANGE, ClassModel, ClassRows
+from sparsebayes.inference.models.classes import ClassModel, ClassRows
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import Support
@@ -130,8 +130,7 @@ class _Search:
             status = stopped.status
         self.model = self.model.at(self.model.alpha, _CLOSELY)  # of a last settling
         # A regression's functions are not certified to be the best of this evidence: its most promising ones will do.
-        glanced = min(_GLANCED_AT, _ENTRIES // len(rows.counts))
-        among = glanced if evidence == "indicators" else FEW_FUNCTIONS
+        among = FEW_FUNCTIONS if evidence == "laplace" else min(_GLANCED_AT, _ENTRIES // len(rows.counts))
         certificate = certify_classes(self.model, self.tol, refused, among)
         if status is Status.CONVERGED and not certificate.converged:
             status = Status.STALLED
@@ -146,7 +145,7 @@ class _Search:
         """
 
         def at(model: ClassModel, factor: float) -> ClassModel:
-            return model.at(np.clip(factor * model.alpha, *RANGE))
+            return model.at(factor * model.alpha)
 
         def best(begun: ClassModel) -> ClassModel:
             return best_scale(at(begun, 1.0), at, lambda model: model.objective, self.stop)

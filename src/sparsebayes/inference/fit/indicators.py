@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.linalg import helmert
 
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.run import Result
@@ -30,7 +31,7 @@ from sparsebayes.inference.models.problem import GaussianProblem, Index
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.starts import FAST_NOISE, Held, Schedule
 from sparsebayes.inference.solvers.solver import Solver
-from sparsebayes.inference.status import Certificate, Record, Status, certify
+from sparsebayes.inference.status import Record, Status, certify
 from sparsebayes.threads import one_thread
 
 # Functions that the regression chooses at most, one for so many rows, and in any case; it may always choose a few.  One
@@ -118,13 +119,7 @@ def contrasts(classes: Array, counts: Array) -> Array:
     """Centred indicators of K classes, (N, K), in K - 1 orthonormal contrasts of them; of two, that of the second."""
     centred = classes - np.average(classes, axis=0, weights=counts)
     K = classes.shape[1]
-    if K == 2:
-        return centred[:, 1:]
-    each = np.arange(1, K)
-    # Helmert's: class k against those before it.
-    basis = np.where(each < np.arange(K)[:, None], 0.0, 1.0)
-    basis[each, each - 1] = -each
-    return centred @ (basis / np.sqrt(each * (each + 1.0)))
+    return centred[:, 1:] if K == 2 else centred @ helmert(K).T  # class k against those before it
 
 
 def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[Index, Array]:
@@ -197,24 +192,15 @@ def run_indicators(problem: LaplaceProblem, regression: GaussianProblem, solver:
                 notes.note((), active.indices, active.evidence(), active.objective(), active, last=True)
         except Stopped as stopped:
             status = stopped.status
-        certificate = _certified(active, settings.tol)
+        # Of a compressed dictionary by its compression, whose error the certificate names.  Many functions gain, since
+        # the search was for something else, so that bounds rule out none, and to score all would cost more than it.
+        rough = LaplaceActive.from_model(problem.roughly(), active.indices, active.alpha, active.mean)
+        certificate = certify(rough, learn_noise=False, tol=settings.tol, start=0)
+        if problem.stand_in is not None:
+            certificate = replace(certificate, compression_error=float(problem.stand_in.error))
         if status.converged and not active.size:
             status = Status.EMPTY
         return Result(active, status, certificate, notes.history, notes.n_iter, by_regression=active.size > 0)
-
-
-def _certified(active: LaplaceActive, tol: float) -> Certificate:
-    """What single moves would gain: of a compressed dictionary by its compression, whose error the certificate names.
-
-    Many of them gain, since the search was for something else, so that bounds rule out none of them, and to score all
-    functions exactly would cost more than the search.
-    """
-    problem, error = active.problem, 0.0
-    if problem.stand_in is not None:
-        active = LaplaceActive.from_model(problem.roughly(), active.indices, active.alpha, active.mean)
-        error = float(problem.stand_in.error)
-    certificate = certify(active, learn_noise=False, tol=tol, start=0)
-    return replace(certificate, compression_error=max(error, certificate.compression_error))
 
 
 __all__ = ["best_scale", "contrasts", "regress", "run_indicators"]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Array, Statistics, alpha_hessian, best_moves, leave_one_out
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.linalg import cholesky, inverse_upper, solve_cholesky
+from sparsebayes.inference.models.linalg import cholesky, condition, inverse_upper, solve_cholesky
 from sparsebayes.inference.models.mode import LaplaceProblem, Point
 from sparsebayes.inference.models.nearest import nearest_root
 from sparsebayes.inference.models.newton import Mode, find_mode
@@ -55,15 +55,7 @@ _CLOSE, _FEW = 1e-12, 40
 
 
 class LaplaceActive(Active):
-    """The functions in the model, at the mode of their posterior.
-
-    Attributes
-    ----------
-    indices, alpha : list of int, ndarray
-        Functions in the model and their precisions.
-    mean, covariance : ndarray of shape (a,), (a, a)
-        Laplace's approximation of the posterior.
-    """
+    """The functions in the model, at the mode of their posterior."""
 
     approximate = True
 
@@ -121,10 +113,7 @@ class LaplaceActive(Active):
 
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
-        if self.size == 0:
-            return 1.0
-        scale = np.sqrt(np.diagonal(self._mode.precision))
-        return float(np.linalg.cond(self._mode.precision / np.outer(scale, scale)))
+        return condition(self._mode.factor)
 
     def nearest_covariance(self) -> Array:
         """Covariance of the Gaussian about the mode that is nearest to the posterior (``nearest.py``); of classes."""

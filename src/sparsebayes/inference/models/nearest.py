@@ -20,17 +20,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from itertools import combinations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsebayes.basis.arrays import Place
 from sparsebayes.callers import stack_level
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.likelihood import expected_slope, softmax
 
 # The largest change of a log variance, in any direction, that still counts; one that does not matter, and may be
 # rounding where so many steps have not made it smaller; and steps at most.
@@ -41,8 +36,6 @@ _STEPS = 200
 _FIRST, _LEAST, _REACH = 0.5, 0.02, 3.0
 # The least part of the way that a step is taken to have gone.
 _SHORTEST = 1e-3
-# Share of two classes in a row below which it tells nothing of one against the other.
-_NEITHER = 1e-9
 
 
 def nearest_root(expected: Callable[[Array], Array], alpha: Array, root: Array) -> Array:
@@ -98,37 +91,3 @@ def nearest_root(expected: Callable[[Array], Array], alpha: Array, root: Array) 
             stacklevel=stack_level(),
         )
     return best
-
-
-def expected_gram(
-    place: Place, weights: Any, y: Any, blocks: list[Any], groups: list[NDArray[np.intp]], root: Array
-) -> Array:
-    r"""Expected Gram matrix of the active functions, mixed by a root of the covariance of their weights.
-
-    Parameters
-    ----------
-    place : Place
-        Where the rows live.
-    weights, y : arrays of shape (N,), (N, K)
-        Sample weights, and outputs at the mode.
-    blocks, groups : list of (N, a_k) arrays, list of ndarray of int
-        Active columns of every output, and which of the active functions they are.
-    root : ndarray of shape (a, a)
-        Root of the covariance: squares of a row's mixed functions sum to the variance of its output.
-    """
-    xp, mixing = place.xp, [place.put(root[group]) for group in groups]
-
-    def gram(mixed: Any, mean: Any, counts: Any) -> Any:
-        slope = expected_slope(xp, mean, xp.sum(mixed * mixed, axis=1))
-        return mixed.T @ ((counts * slope)[:, None] * mixed)
-
-    if len(blocks) == 1:
-        return place.get(gram(blocks[0] @ mixing[0], y[:, 0], weights))
-    p, total = softmax(xp, y), place.put(np.zeros_like(root))
-    for j, k in combinations(range(len(blocks)), 2):
-        share = p[:, j] + p[:, k]
-        rows = xp.nonzero(share > _NEITHER)[0]
-        first, second = (xp.take(blocks[i], rows, axis=0) @ mixing[i] for i in (j, k))
-        counts = xp.take(weights * share**2, rows)
-        total = total + gram(first - second, xp.take(y[:, j] - y[:, k], rows), counts)
-    return place.get(total)
