@@ -13,9 +13,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC
-from sparsebayes.basis.arrays import HOST
-from sparsebayes.inference.models.nearest import expected_gram, nearest_covariance
-from sparsebayes.likelihood import expected_slope
+from sparsebayes.design import DenseDesign
+from sparsebayes.inference.models.mode import LaplaceProblem
+from sparsebayes.inference.models.nearest import nearest_root
+from sparsebayes.likelihood import Bernoulli, Categorical, expected_slope
 from sparsebayes.testing import check_posterior
 
 
@@ -33,10 +34,16 @@ def problem(seed, n=12, separable=True):
 
 
 def nearest(Phi, alpha, w, laplace):
-    rows, y, groups = np.ones(len(Phi)), (Phi @ w)[:, None], [np.arange(len(alpha))]
-    return nearest_covariance(
-        lambda root: expected_gram(HOST, rows, y, [Phi], groups, root), alpha, np.linalg.cholesky(laplace)
-    )
+    columns = active_columns(Phi, Bernoulli(np.zeros(len(Phi)), np.ones(len(Phi))))
+    root = nearest_root(lambda root: columns.expected_gram(w, root), alpha, np.linalg.cholesky(laplace))
+    return root @ root.T
+
+
+def active_columns(Phi, likelihood):
+    """Each column as a function of the output that its turn is."""
+    columns = Phi.shape[1] // likelihood.shape[1]
+    problem = LaplaceProblem(DenseDesign(Phi), likelihood, np.ones(Phi.shape[1], dtype=bool))
+    return problem.active([k // columns * Phi.shape[1] + k for k in range(Phi.shape[1])])
 
 
 def bound(Phi, signs, alpha, w, S):
@@ -104,7 +111,7 @@ def test_it_says_where_it_does_not_settle():
         return (3.0 if len(asked) % 2 else 30.0) * root.T @ root
 
     with pytest.warns(ConvergenceWarning, match="sigma_ are known to"):
-        nearest_covariance(expected, np.ones(2), np.eye(2))
+        nearest_root(expected, np.ones(2), np.eye(2))
 
 
 def test_what_is_left_at_the_level_of_rounding_is_no_failure():
@@ -116,8 +123,8 @@ def test_what_is_left_at_the_level_of_rounding_is_no_failure():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = nearest_covariance(expected, np.ones(2), np.eye(2))
-    np.testing.assert_allclose(found, 0.25 * np.eye(2), rtol=1e-4, atol=1e-5)
+        root = nearest_root(expected, np.ones(2), np.eye(2))
+    np.testing.assert_allclose(root @ root.T, 0.25 * np.eye(2), rtol=1e-4, atol=1e-5)
     assert len(asked) < 100
 
 
@@ -142,11 +149,9 @@ def test_two_outputs_are_one_difference():
     rng = np.random.default_rng(3)
     Phi, w, counts = rng.standard_normal((30, 4)), 3.0 * rng.standard_normal(4), rng.uniform(0.5, 2.0, 30)
     root = rng.standard_normal((4, 4))
-    one, two = np.arange(2), np.arange(2, 4)
-    outputs = np.column_stack([Phi[:, one] @ w[one], Phi[:, two] @ w[two]])
-    coupled = expected_gram(HOST, counts, outputs, [Phi[:, one], Phi[:, two]], [one, two], root)
+    coupled = active_columns(Phi, Categorical(np.eye(2)[np.zeros(30, dtype=int)], counts)).expected_gram(w, root)
     signs = np.array([1.0, 1.0, -1.0, -1.0])
-    single = expected_gram(HOST, counts, (Phi @ (signs * w))[:, None], [Phi * signs], [np.arange(4)], root)
+    single = active_columns(Phi * signs, Bernoulli(np.zeros(30), counts)).expected_gram(w, root)
     np.testing.assert_allclose(coupled, single, rtol=1e-9, atol=1e-9)
 
 

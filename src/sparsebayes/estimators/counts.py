@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from sparsebayes.callers import stack_level
 from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.learning import solve_laplace
 from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets
@@ -26,8 +22,11 @@ Array = NDArray[np.float64]
 def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> RegressionFit:
     """Fit each column of counts by itself."""
     _check(task, targets)
-    likelihoods = [Poisson(np.ascontiguousarray(counts), task.weights, _offset(task, counts)) for counts in targets.y.T]
-
+    offsets = [_offset(task, counts) for counts in targets.y.T]
+    likelihoods = [
+        Poisson(np.ascontiguousarray(counts), task.weights, offset)
+        for counts, offset in zip(targets.y.T, offsets, strict=True)
+    ]
     eligible, cost = dictionary.eligible, task.rule(dictionary.eligible).cost
     bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
     known = {"stand_in": dictionary.stand_in, "inclusion_cost": cost, "places": dictionary.places}
@@ -35,11 +34,11 @@ def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> Regressi
     results = solve_laplace(task, problems)
     kept = dictionary.keep({i for result in results for i in result.active.indices}, task.X.shape[1])
     fits = []
-    for result, likelihood in zip(results, likelihoods, strict=True):
+    for result, counts, offset in zip(results, targets.y.T, offsets, strict=True):
         active = result.active
         where, order = kept.order(active.indices)
-        mean, covariance = _posterior(active, likelihood)
-        posterior = PoissonPosterior(where, mean[order], covariance[np.ix_(order, order)], likelihood.offset)
+        mean, covariance = _posterior(task, active, counts, offset)
+        posterior = PoissonPosterior(where, mean[order], covariance[np.ix_(order, order)], offset)
         fits.append(TargetFit(active.alpha[order], posterior, Support.of(active).take(order)))
     return RegressionFit(
         kept=kept,
@@ -54,20 +53,10 @@ def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> Regressi
     )
 
 
-def _posterior(active: Active, likelihood: Poisson) -> tuple[Array, Array]:
+def _posterior(task: Task, active: Active, counts: Array, offset: float) -> tuple[Array, Array]:
     """Mean and covariance of the Gaussian that is nearest to the posterior of the weights."""
     columns = np.asarray(active.problem.design.columns(np.array(active.indices, dtype=np.intp)), dtype=np.float64)
-    found = nearest_to_rates(
-        columns, likelihood.targets, likelihood.weights, likelihood.offset, active.alpha, active.mean
-    )
-    if not found.converged:
-        warnings.warn(
-            "likelihood='poisson': the Gaussian nearest to the posterior was not reached to the last digits, since the "
-            "functions are nearly dependent; use fewer or narrower functions",
-            ConvergenceWarning,
-            stacklevel=stack_level(),
-        )
-    return found.mean, found.covariance
+    return nearest_to_rates(columns, counts, task.weights, offset, active.alpha, active.mean)
 
 
 def check_counts(y: Array) -> None:

@@ -23,13 +23,13 @@ class Poisson(Likelihood):
         Counts.
     weights : ndarray of shape (N,)
         Sample weights.
-    offset : float
+    offset : float or ndarray of shape (N,)
         Log rate at zero output.
     """
 
     targets: Array
     weights: Array
-    offset: float = 0.0
+    offset: Array | float = 0.0
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -12,16 +12,16 @@ the softmax there are two ways to learn:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from sparsebayes.inference.fit.indicators import FEW_FUNCTIONS, LARGER, MOST, Notes, Stopped, best_scale, regress
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.run import Result
 from sparsebayes.inference.fit.settings import Settings
-from sparsebayes.inference.models.classes import RANGE, ClassModel, ClassRows
-from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.classes import ClassModel, ClassRows
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import Support
@@ -52,7 +52,6 @@ _LOOKED_AT, _GLANCED_AT, _ENTRIES, _TRIED = 2000, 500, 1 << 24, 200
 _DOUBT = 0.3
 
 
-@dataclass(frozen=True)
 class SharedFunctions:
     """The model that was found, as weights of (function, class) pairs numbered as those of a joint softmax.
 
@@ -70,45 +69,22 @@ class SharedFunctions:
         One: there is no noise.
     """
 
-    problem: LaplaceProblem
-    indices: list[int]
-    alpha: Array
-    mean: Array
-    covariance: Array
-    model: ClassModel
-    beta: float = 1.0
-
-    @classmethod
-    def of(cls, model: ClassModel) -> SharedFunctions:
-        """In the units of the functions."""
-        rows, K, P = model.rows, model.rows.n_classes, model.size
-        norms = rows.norms[model.functions]
-        covariance = np.zeros((K * P, K * P))
-        for k, block in enumerate(model.covariances()):
-            covariance[k * P : (k + 1) * P, k * P : (k + 1) * P] = block / np.outer(norms, norms)
-        return cls(
-            rows.problem,
-            rows.pairs(model.indices),
-            np.tile(model.alpha * norms**2, K),
-            (model.weights / norms[:, None]).T.ravel(),
-            covariance,
-            model,
-        )
-
-    @property
-    def size(self) -> int:
-        """Number of pairs."""
-        return len(self.indices)
+    def __init__(self, model: ClassModel) -> None:
+        rows, norms = model.rows, model.rows.norms[model.functions]
+        self.model, self.problem, self.beta = model, rows.problem, 1.0
+        self.indices = rows.pairs(model.indices)
+        self.alpha = np.tile(model.alpha * norms**2, rows.n_classes)
+        self.mean = (model.weights / norms[:, None]).T.ravel()
+        self.covariance = block_diag(*(block / np.outer(norms, norms) for block in model.covariances()))
 
     def support(self) -> Support:
         """What each function brings to all classes, by pairs: the model without it is found and compared."""
-        model, everyone = self.model, np.arange(self.model.size)
+        model, everyone, K = self.model, np.arange(self.model.size), self.model.rows.n_classes
         smaller = [model.only(everyone != j, _NEARLY) for j in everyone]
         lost = np.array([model.evidence - other.evidence for other in smaller])
         fit = np.array([model.height - other.height for other in smaller])
         found = model.inside()
         ratio = found.q2.sum(axis=1) / np.maximum(model.share * found.s.sum(axis=1), np.finfo(float).tiny)
-        K = model.rows.n_classes
         return Support(np.tile(lost, K), np.tile(ratio, K), np.tile(np.maximum(fit, 0.0), K))
 
 
@@ -121,18 +97,8 @@ def run_classes(
 ) -> Result:
     """Search for the functions that several classes share, and certify them.
 
-    Parameters
-    ----------
-    problem : LaplaceProblem
-        The dictionary, and a softmax over the classes.
-    regression : GaussianProblem
-        Contrasts of the classes on the same dictionary.
-    solver : Solver
-        Its callback, and how many functions it adds at once.
-    settings : Settings
-        When to stop.
-    evidence : {"indicators", "laplace"}
-        Which evidence decides on functions and their precisions (see above).
+    ``problem`` has a softmax over the classes, ``regression`` contrasts of them on the same dictionary; of the solver
+    there are its callback and how many functions it adds at once; ``evidence`` is ``"indicators"`` or ``"laplace"``.
     """
     with one_thread(), asked_to_stop() as stop:
         return _Search(solver, settings, stop).solve(ClassRows(problem), regression, evidence)
@@ -164,14 +130,13 @@ class _Search:
             status = stopped.status
         self.model = self.model.at(self.model.alpha, _CLOSELY)  # of a last settling
         # A regression's functions are not certified to be the best of this evidence: its most promising ones will do.
-        glanced = min(_GLANCED_AT, _ENTRIES // len(rows.counts))
-        among = glanced if evidence == "indicators" else FEW_FUNCTIONS
+        among = FEW_FUNCTIONS if evidence == "laplace" else min(_GLANCED_AT, _ENTRIES // len(rows.counts))
         certificate = certify_classes(self.model, self.tol, refused, among)
         if status is Status.CONVERGED and not certificate.converged:
             status = Status.STALLED
         if status.converged and not self.model.size:
             status = Status.EMPTY
-        return Result(SharedFunctions.of(self.model), status, certificate, self.notes.history, self.notes.n_iter)
+        return Result(SharedFunctions(self.model), status, certificate, self.notes.history, self.notes.n_iter)
 
     def _scale(self, begun: ClassModel) -> None:
         """Take the model whose precisions are multiplied by the number with which they have the most evidence.
@@ -180,27 +145,24 @@ class _Search:
         """
 
         def at(model: ClassModel, factor: float) -> ClassModel:
-            return model.at(np.clip(factor * model.alpha, *RANGE))
+            return model.at(factor * model.alpha)
 
         def best(begun: ClassModel) -> ClassModel:
             return best_scale(at(begun, 1.0), at, lambda model: model.objective, self.stop)
 
         step = len(begun.outputs) // _ENOUGH_ROWS
-        self._take(best(begun.with_weights(best(begun.every(step))) if step > 1 else begun), last=True)
+        if step > 1:
+            few = best(begun.every(step))
+            begun = replace(begun, alpha=few.alpha, weights=few.weights, outputs=begun.values @ few.weights)
+        self._take(best(begun), last=True)
 
     def _climb(self) -> list[int]:
         """Add what is missing; functions that promise to gain and do not."""
-        while True:
-            self.model = climb(
-                self.model,
-                self.tol,
-                batch=self.solver.batch,
-                limit=_largest(self.model.rows),
-                accepted=self._note,
-            )
+        refused, limit = None, _largest(self.model.rows)
+        while refused is None:
+            self.model = climb(self.model, self.tol, batch=self.solver.batch, limit=limit, accepted=self._note)
             refused = self._refused()
-            if refused is not None:
-                return refused
+        return refused
 
     def _take(self, model: ClassModel, *, last: bool = False) -> None:
         """Take another model where it is better."""
@@ -255,9 +217,7 @@ def certify_classes(
 
     Additions are of so many functions that promise most.
     """
-    eligible = model.rows.eligible.copy()
-    eligible[model.functions] = False
-    everyone = np.flatnonzero(eligible)
+    everyone, stand_in = np.setdiff1d(np.flatnonzero(model.rows.eligible), model.functions), model.rows.problem.stand_in
     out = everyone if len(everyone) <= among else np.sort(model.promising(among))
     found = model.outside(out)
     gain, kept = model.scores_of(out, found).gain, model.reestimates()
@@ -283,7 +243,7 @@ def certify_classes(
         start=0,
         tol=tol,
         left_aside=len(everyone) - len(out),
-        compression_error=model.rows.error,
+        compression_error=0.0 if stand_in is None else float(stand_in.error),
     )
 
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.linalg import helmert
 
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.run import Result
@@ -30,7 +31,7 @@ from sparsebayes.inference.models.problem import GaussianProblem, Index
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.search.starts import FAST_NOISE, Held, Schedule
 from sparsebayes.inference.solvers.solver import Solver
-from sparsebayes.inference.status import Certificate, Record, Status, certify
+from sparsebayes.inference.status import Record, Status, certify
 from sparsebayes.threads import one_thread
 
 # Functions that the regression chooses at most, one for so many rows, and in any case; it may always choose a few.  One
@@ -62,15 +63,7 @@ class Stopped(Exception):
 
 
 class Notes:
-    """What a fit has done so far: its moves are counted, kept, shown, and end it where it is time.
-
-    Parameters
-    ----------
-    solver, settings : Solver, Settings
-        Who is told of a move, and how many there may be.
-    stop : callable
-        Whether somebody has asked to stop.
-    """
+    """What a fit has done so far: its moves are counted, kept, shown, and end it where it is time."""
 
     def __init__(self, solver: Solver, settings: Settings, stop: Callable[[], bool]) -> None:
         self.solver, self.settings, self.stop = solver, settings, stop
@@ -126,47 +119,25 @@ def contrasts(classes: Array, counts: Array) -> Array:
     """Centred indicators of K classes, (N, K), in K - 1 orthonormal contrasts of them; of two, that of the second."""
     centred = classes - np.average(classes, axis=0, weights=counts)
     K = classes.shape[1]
-    if K == 2:
-        return centred[:, 1:]
-    each = np.arange(1, K)
-    # Helmert's: class k against those before it.
-    basis = np.where(each < np.arange(K)[:, None], 0.0, 1.0)
-    basis[each, each - 1] = -each
-    return centred @ (basis / np.sqrt(each * (each + 1.0)))
+    return centred[:, 1:] if K == 2 else centred @ helmert(K).T  # class k against those before it
 
 
 def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[Index, Array]:
-    """Functions of a regression on contrasts of the classes, and their precisions.
+    """Functions of a regression on contrasts of the classes, so many at most, and precisions in their units.
 
     Where the paper's schedule finds none, since no function gains alone, the noise is held low, which lets many in, and
     then released.
-
-    Parameters
-    ----------
-    problem : GaussianProblem
-        The contrasts on the dictionary.
-    notes : Notes
-        Who may ask to stop.
-    limit : int
-        Functions at most.
-
-    Returns
-    -------
-    functions, alpha : ndarray of shape (P,)
-        Numbers of the functions, and precisions in their units.
     """
     if problem.n_functions > FEW_FUNCTIONS:
         small = problem.reduced(lambda done: None, noise_given=False) or problem
     else:
         small = problem if problem.stand_in is None else problem.compressed()
     data = Gram(small)
-    most = notes.settings.max_iter
-    each = _ROWS_EACH_ALONE if data.n_targets == 1 else ROWS_EACH
-    allowed = min(limit, max(_FEWEST, int(data.n) // each))
-    limit = min(allowed, most)
+    each, moves = _ROWS_EACH_ALONE if data.n_targets == 1 else ROWS_EACH, notes.settings.max_iter
+    most = min(limit, max(_FEWEST, int(data.n) // each))
 
     def ascend(begun: GaussianModel) -> GaussianModel:
-        return climb(begun, _ROUGHLY, most=limit, accepted=notes.interrupted)
+        return climb(begun, _ROUGHLY, most=min(most, moves), accepted=notes.interrupted)
 
     found = nothing = ascend(Schedule().begin(data, None))
     if not found.size:
@@ -175,7 +146,7 @@ def regress(problem: GaussianProblem, notes: Notes, limit: int = MOST) -> tuple[
         found = released if released.objective > nothing.objective else nothing
     if found.beta * _LEAST_NOISE * data.mean_square > 1.0:
         found = ascend(found.at_noise(1.0 / (_LEAST_NOISE * data.mean_square), learn_noise=False))
-    notes.limited = found.size >= most < allowed
+    notes.limited = found.size >= moves < most
     found = found.settled(_CLOSELY)  # at its maximum, which the way to it does not change
     functions, alpha = np.array(small.whole(found.indices)[1], dtype=np.intp), found.alpha
     bias = problem.bias
@@ -191,17 +162,7 @@ def best_scale(begun: M, at: Callable[[M, float], M], height: Callable[[M], floa
     """The model whose precisions are multiplied by the number with which they have the most evidence.
 
     Steps of a factor lead uphill until one leads down; the vertex of the parabola through the last three is the end.
-
-    Parameters
-    ----------
-    begun : model
-        Where to begin.
-    at : callable
-        The model with its precisions multiplied by a number.
-    height : callable
-        What is to be large.
-    stop : callable
-        Whether to end with the best so far.
+    ``at`` gives a model with its precisions multiplied by a number, and ``stop`` says to end with the best so far.
     """
     lower = at(begun, 1.0 / _STEP)
     behind, best, step = (begun, lower, 1.0 / _STEP) if height(lower) > height(begun) else (lower, begun, _STEP)
@@ -216,18 +177,10 @@ def best_scale(begun: M, at: Callable[[M, float], M], height: Callable[[M], floa
 
 
 def run_indicators(problem: LaplaceProblem, regression: GaussianProblem, solver: Solver, settings: Settings) -> Result:
-    """Two classes: functions and relative precisions by a regression, one scale by Laplace's evidence.
+    """Two classes, wherever the rows are: functions and relative precisions by a regression, one scale by the evidence.
 
-    Parameters
-    ----------
-    problem : LaplaceProblem
-        The dictionary, and the logistic likelihood of the classes, wherever the rows are.
-    regression : GaussianProblem
-        The indicator of the second class, less its mean, on the same dictionary.
-    solver : Solver
-        Its callback.
-    settings : Settings
-        When to stop.
+    ``problem`` has the logistic likelihood of the classes, ``regression`` the indicator of the second, less its mean,
+    on the same dictionary; of the solver there is its callback.
     """
     with one_thread(), asked_to_stop() as stop:
         notes, status, active = Notes(solver, settings, stop), Status.INDICATORS, LaplaceActive.from_model(problem)
@@ -239,24 +192,15 @@ def run_indicators(problem: LaplaceProblem, regression: GaussianProblem, solver:
                 notes.note((), active.indices, active.evidence(), active.objective(), active, last=True)
         except Stopped as stopped:
             status = stopped.status
-        certificate = _certified(active, settings.tol)
+        # Of a compressed dictionary by its compression, whose error the certificate names.  Many functions gain, since
+        # the search was for something else, so that bounds rule out none, and to score all would cost more than it.
+        rough = LaplaceActive.from_model(problem.roughly(), active.indices, active.alpha, active.mean)
+        certificate = certify(rough, learn_noise=False, tol=settings.tol, start=0)
+        if problem.stand_in is not None:
+            certificate = replace(certificate, compression_error=float(problem.stand_in.error))
         if status.converged and not active.size:
             status = Status.EMPTY
         return Result(active, status, certificate, notes.history, notes.n_iter, by_regression=active.size > 0)
-
-
-def _certified(active: LaplaceActive, tol: float) -> Certificate:
-    """What single moves would gain: of a compressed dictionary by its compression, whose error the certificate names.
-
-    Many of them gain, since the search was for something else, so that bounds rule out none of them, and to score all
-    functions exactly would cost more than the search.
-    """
-    problem, error = active.problem, 0.0
-    if problem.stand_in is not None:
-        active = LaplaceActive.from_model(problem.roughly(), active.indices, active.alpha, active.mean)
-        error = float(problem.stand_in.error)
-    certificate = certify(active, learn_noise=False, tol=tol, start=0)
-    return replace(certificate, compression_error=max(error, certificate.compression_error))
 
 
 __all__ = ["best_scale", "contrasts", "regress", "run_indicators"]

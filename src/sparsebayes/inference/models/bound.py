@@ -55,10 +55,9 @@ def bound_problem(problem: LaplaceProblem, xi: Array) -> GaussianProblem:
 
 def bound_constant(problem: LaplaceProblem, xi: Array) -> float:
     r"""What the bound has beyond :math:`-\tfrac12\sum_n 2\lambda_n(\hat t_n-y_n)^2`."""
-    likelihood, curvature = two_classes(problem), bound_curvature(xi)
-    targets = (likelihood.targets - 0.5) / curvature
-    rows = log_expit(xi) - 0.5 * xi + 0.5 * curvature * xi**2 + 0.5 * curvature * targets**2
-    return float(likelihood.weights @ rows)
+    curvature = bound_curvature(xi)
+    rows = log_expit(xi) - 0.5 * xi + 0.5 * curvature * xi**2 + 0.125 / curvature  # with (t - ½)² = ¼
+    return float(two_classes(problem).weights @ rows)
 
 
 def two_classes(problem: LaplaceProblem) -> Bernoulli:
@@ -70,21 +69,12 @@ def two_classes(problem: LaplaceProblem) -> Bernoulli:
 
 
 class BoundActive(Active):
-    """Functions of a two-class problem and their Gaussian posterior under the bound.
-
-    Attributes
-    ----------
-    xi : ndarray of shape (N,)
-        Parameters of the bound.
-    mean, covariance : ndarray of shape (a,), (a, a)
-        Posterior of the weights.
-    """
+    """Functions of a two-class problem and their Gaussian posterior under the bound with parameters ``xi``, (N,)."""
 
     problem: LaplaceProblem
 
     def __init__(self, problem: LaplaceProblem, indices: list[int], alpha: Array, xi: Array) -> None:
-        self.problem, self.xi = problem, xi
-        self.beta = 1.0
+        self.problem, self.xi, self.beta = problem, xi, 1.0
         make = DualActive if len(indices) > len(xi) else ActiveSet.from_model
         inner = self._inner = make(bound_problem(problem, xi), indices, alpha, 1.0)
         self.indices, self.alpha, self.mean = inner.indices, inner.alpha, inner.mean[:, 0]
@@ -93,16 +83,6 @@ class BoundActive(Active):
     def covariance(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Posterior covariance of the weights."""
         return self._inner.covariance
-
-    @property
-    def variance(self) -> Array:
-        """Posterior variances of the weights."""
-        return self._inner.variance
-
-    @property
-    def well_determined(self) -> Array:
-        r""":math:`\gamma_m`."""
-        return self._inner.well_determined
 
     def evidence(self) -> float:
         """Lower bound on the log evidence."""

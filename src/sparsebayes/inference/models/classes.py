@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Array, Scores, best_alpha
-from sparsebayes.inference.models.linalg import cholesky, inverse_upper, log_det, solve_cholesky
+from sparsebayes.inference.models.linalg import cholesky, condition, inverse_upper, log_det, solve_cholesky
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.newton import conjugate_gradients, line_search
 from sparsebayes.inference.models.problem import Index
@@ -57,10 +57,9 @@ _STEPS: Array = np.exp2(np.arange(-8.0, 9.0))
 # Precisions that are tried about that of a function in the model.
 _NEAR = np.exp(np.linspace(-8.0, 8.0, 161))
 # Range of a precision, of a function of unit mean square.
-RANGE = (1e-14, 1e14)
-# Newton's method ends where its next step would raise the log posterior by less than this (nats); steps at most, those
-# of the conjugate gradients inside one, and what part of the residual they leave.
-_ENOUGH, _NEWTON, _CONJUGATE, _LEFT = 1e-3, 100, 25, 1e-3
+_RANGE = (1e-14, 1e14)
+# Newton's method ends where its next step would raise the log posterior by less than this (nats); steps at most.
+_ENOUGH, _NEWTON = 1e-3, 100
 # Rows whose products are made at once, and runs of them from which on they are made side by side.
 _RUN, _SIDE_BY_SIDE = 4096, 8
 # Error of a height by rounding, as a part of it: what rises by less cannot be told from what does not.
@@ -85,6 +84,10 @@ class ClassRows:
         The dictionary and the classes.
     likelihood : Categorical
         The classes, and sample weights.
+    targets, counts : ndarray of shape (N, K), (N,)
+        One-hot classes, and sample weights.
+    n_classes, directions : int
+        Classes K, and directions of a function's weights that are learned, T = K - 1.
     norms : ndarray of shape (M,)
         Root mean squares by which functions are divided.
     eligible : ndarray of bool, shape (M,)
@@ -95,42 +98,20 @@ class ClassRows:
         likelihood = problem.likelihood
         if not isinstance(likelihood, Categorical):
             raise TypeError(f"classes that share functions are those of a softmax, not of {type(likelihood).__name__}")
-        self.problem = problem
-        self.likelihood = likelihood
+        self.problem, self.likelihood = problem, likelihood
+        self.targets, self.counts = likelihood.targets, likelihood.weights
+        self.n_classes = self.targets.shape[1]
+        self.directions = self.n_classes - 1
         self._whole = problem.stand_in or problem.design
         squares = self._whole.sqnorms(self.counts) / float(np.sum(self.counts))
         self.eligible = problem.candidates & (squares > 0.0)
         self.norms = np.sqrt(np.where(squares > 0.0, squares, 1.0))
 
-    @property
-    def error(self) -> float:
-        """Bound on the error of the compression's entries."""
-        return 0.0 if self.problem.stand_in is None else float(self.problem.stand_in.error)
-
-    @property
-    def targets(self) -> Array:
-        """One-hot classes, (N, K)."""
-        return self.likelihood.targets
-
-    @property
-    def counts(self) -> Array:
-        """Sample weights, (N,)."""
-        return self.likelihood.weights
-
-    @property
-    def n_classes(self) -> int:
-        """Classes K."""
-        return self.targets.shape[1]
-
-    @property
-    def directions(self) -> int:
-        """Directions of a function's weights that are learned, T = K - 1."""
-        return self.n_classes - 1
-
     def every(self, step: int) -> ClassRows:
         """A part of the rows, the same distance apart, and the same functions."""
         part = copy(self)
-        part.likelihood = Categorical(self.targets[::step], self.counts[::step])
+        part.targets, part.counts = self.targets[::step], self.counts[::step]
+        part.likelihood = Categorical(part.targets, part.counts)
         return part
 
     def pairs(self, functions: Sequence[int]) -> list[int]:
@@ -211,10 +192,6 @@ class ClassModel:
         """On a part of the rows, the same distance apart, with the present weights."""
         return replace(self, rows=self.rows.every(step), values=self.values[::step], outputs=self.outputs[::step])
 
-    def with_weights(self, other: ClassModel) -> ClassModel:
-        """With the precisions and weights of the same functions on other rows."""
-        return replace(self, alpha=other.alpha, weights=other.weights, outputs=self.values @ other.weights)
-
     # -- the mode ------------------------------------------------------------------------------------------
 
     def _risen(self, enough: float = _ENOUGH, factors: Sequence[Array] = ()) -> ClassModel:
@@ -234,11 +211,12 @@ class ClassModel:
                 step, _ = here._newton_step(slope, factors)
             rise = float(np.vdot(slope, step))
             move = partial(here._moved, step, self.values @ step)
-            rounding = _ROUNDING * abs(here.height)
+            height = here.height
+            rounding = _ROUNDING * abs(height)
             if rise <= 2.0 * max(enough, rounding):  # known, and nearly exact here: weights gain digits by it
                 there = move(1.0)
-                return there if there.height >= here.height - rounding else here
-            there = line_search(move, here.height, rise)
+                return there if there.height >= height - rounding else here
+            there = line_search(move, height, rise)
             if there is None:
                 break
             here = there
@@ -263,15 +241,11 @@ class ClassModel:
             found = np.column_stack([solve_cholesky(*one) for one in zip(factors, left.T, strict=True)])
             return found - found.mean(axis=1, keepdims=True)
 
-        return conjugate_gradients(curve, slope, scaled, _LEFT, _CONJUGATE)
+        return conjugate_gradients(curve, slope, scaled)
 
     @property
     def height(self) -> float:
         """Log likelihood and log prior of the weights, up to a constant."""
-        return self._height
-
-    @cached_property
-    def _height(self) -> float:
         prior = float(self.alpha @ (self.weights**2).sum(axis=1))
         return self.rows.likelihood.log_likelihood(self.outputs) - 0.5 * prior
 
@@ -428,7 +402,7 @@ class ClassModel:
 
     def _best(self, near: Array, steps: Array, found: ClassStatistics) -> tuple[Array, Array]:
         """What functions bring at the best of some precisions, and that."""
-        grid = np.clip(near * steps[:, None], *RANGE)
+        grid = np.clip(near * steps[:, None], *_RANGE)
         worth = np.stack([self._worth(alpha, found) for alpha in grid])
         best, each = np.argmax(worth, axis=0), np.arange(len(near))
         return worth[best, each], grid[best, each]
@@ -447,8 +421,7 @@ class ClassModel:
 
     def condition_number(self) -> float:
         """The largest of the K precisions, each scaled to unit diagonal."""
-        unit = [factor / np.linalg.norm(factor, axis=0) for factor in self._factors]
-        return max((float(np.linalg.cond(one)) ** 2 for one in unit), default=1.0) if self.size else 1.0
+        return max(map(condition, self._factors))
 
     def overlaps(self, functions: Index) -> Array:
         """Cosines of functions outside the model, as far as the model does not explain them."""
@@ -489,7 +462,7 @@ class ClassModel:
         """
         model, part = self, 1.0
         for _ in range(_SWEEPS if self.size else 0):
-            new = model.at(np.clip(model.alpha * (model._fixed() / model.alpha) ** part, *RANGE))
+            new = model.at(model.alpha * (model._fixed() / model.alpha) ** part)
             if new.objective > model.objective - _FALL:
                 model, part = new._without_idle(), min(_LONGER, _LONGER * part)
                 yield model
@@ -514,8 +487,8 @@ class ClassModel:
         return determined / np.maximum(np.sum(self.weights**2, axis=1), 1e-300)
 
     def at(self, alpha: Array, enough: float = _ENOUGH) -> ClassModel:
-        """The same functions with other precisions."""
-        return replace(self, alpha=alpha)._risen(enough, self._factors)
+        """The same functions with other precisions, within their range."""
+        return replace(self, alpha=np.clip(alpha, *_RANGE))._risen(enough, self._factors)
 
     def only(self, stays: NDArray[np.bool_], enough: float = _ENOUGH) -> ClassModel:
         """With some of the functions only; their mode is sought from where it would be, were no classes coupled."""
@@ -525,21 +498,16 @@ class ClassModel:
             away = root[goes]
             weights[:, k] -= root[stays] @ (away.T @ solve_cholesky(cholesky(away @ away.T), self.weights[goes, k]))
         weights -= weights.mean(axis=1, keepdims=True)
-        smaller = replace(
-            self, functions=self.functions[stays], alpha=self.alpha[stays], values=values, weights=weights
-        )
         factors = [cholesky(factor[:, stays].T @ factor[:, stays]) for factor in self._factors]
-        return replace(smaller, outputs=values @ weights)._risen(enough, factors)
+        kept = {"functions": self.functions[stays], "alpha": self.alpha[stays], "values": values}
+        return replace(self, **kept, weights=weights, outputs=values @ weights)._risen(enough, factors)
 
     # -- what is reported ----------------------------------------------------------------------------------
 
     def left_out_outputs(self, part: ClassModel) -> Array:
         """Outputs of some of the rows by the model without each, or without one of its copies, to first order, (n, K).
 
-        Parameters
-        ----------
-        part : ClassModel
-            The model on these rows: see ``every``.
+        ``part`` is the model on these rows: see ``every``.
         """
         spread = part.values @ inverse_upper(self._shared_factor)
         leverage = np.einsum("np,np->n", spread, spread)

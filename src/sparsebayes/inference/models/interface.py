@@ -197,10 +197,6 @@ class Active(ABC):
         """With several functions more, where gains are predicted; None where that does not gain ``at_least``."""
         raise TypeError(f"{type(self).__name__} predicts no gains")
 
-    def trial(self, i: int, alpha: float, at_least: float) -> float | None:
-        """The precision, about this one, with which adding function i would gain ``at_least``; None where none does."""
-        return alpha
-
     @abstractmethod
     def moved(self, alpha: Array, beta: float) -> Self:
         """With all precisions, and the noise, changed together."""

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Array, Statistics, alpha_hessian, best_moves, leave_one_out
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.linalg import cholesky, inverse_upper, solve_cholesky
+from sparsebayes.inference.models.linalg import cholesky, condition, inverse_upper, solve_cholesky
 from sparsebayes.inference.models.mode import LaplaceProblem, Point
-from sparsebayes.inference.models.nearest import nearest_covariance
+from sparsebayes.inference.models.nearest import nearest_root
 from sparsebayes.inference.models.newton import Mode, find_mode
 from sparsebayes.inference.models.screening import Measured
 
@@ -55,15 +55,7 @@ _CLOSE, _FEW = 1e-12, 40
 
 
 class LaplaceActive(Active):
-    """The functions in the model, at the mode of their posterior.
-
-    Attributes
-    ----------
-    indices, alpha : list of int, ndarray
-        Functions in the model and their precisions.
-    mean, covariance : ndarray of shape (a,), (a, a)
-        Laplace's approximation of the posterior.
-    """
+    """The functions in the model, at the mode of their posterior."""
 
     approximate = True
 
@@ -84,13 +76,7 @@ class LaplaceActive(Active):
         return cls(Mode(columns.at(mean), precisions))
 
     def like(
-        self,
-        problem: LaplaceProblem,
-        indices: list[int],
-        alpha: Array,
-        *,
-        beta: float | None = None,
-        mean: Array | None = None,
+        self, problem: Any, indices: list[int], alpha: Array, *, beta: float | None = None, mean: Array | None = None
     ) -> LaplaceActive:
         """The model of these functions; it has no noise."""
         return LaplaceActive.from_model(problem, indices, alpha, mean)
@@ -127,15 +113,12 @@ class LaplaceActive(Active):
 
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
-        if self.size == 0:
-            return 1.0
-        scale = np.sqrt(np.diagonal(self._mode.precision))
-        return float(np.linalg.cond(self._mode.precision / np.outer(scale, scale)))
+        return condition(self._mode.factor)
 
     def nearest_covariance(self) -> Array:
         """Covariance of the Gaussian about the mode that is nearest to the posterior (``nearest.py``); of classes."""
-        columns, mean = self._columns, self.mean
-        return nearest_covariance(lambda root: columns.expected_gram(mean, root), self.alpha, self._root)
+        root = nearest_root(lambda root: self._columns.expected_gram(self.mean, root), self.alpha, self._root)
+        return root @ root.T
 
     def best_share(self, shares: Sequence[float]) -> float:
         """The share of the covariance with which rows of two classes, each left out, are predicted best.
@@ -170,9 +153,8 @@ class LaplaceActive(Active):
         """Columns of the problem of which the present one is a part that gain most, and what each would gain."""
         parent = self.problem.parent
         design = parent.design if parent.stand_in is None else parent.stand_in
-        found = self._combine(
-            parent, self._columns.measure(parent, design, *self._expansion), self.problem.lift(self.indices)
-        )
+        measured = self._columns.measure(parent, design, *self._expansion)
+        found = self._combine(parent, measured, self.problem.lift(self.indices))
         _, gain = best_moves(found.alpha, found.s, found.q2, 1, parent.inclusion_cost)
         by_column = np.max(np.where(found.movable, gain, 0.0).reshape(parent.n_outputs, -1), axis=0)
         by_column[self.problem.members] = 0.0
@@ -194,19 +176,13 @@ class LaplaceActive(Active):
     # -- moves: each stands only if the true evidence rises ------------------------------------------------
 
     def changed(self, i: int, alpha: float, at_least: float = 0.0) -> LaplaceActive | None:
-        """With this precision of function i, or one nearer to its own if that does not help, or one larger."""
+        """With this precision of function i, of an addition this or a larger one."""
         if i not in self.indices:
             return self.joined([i], np.array([alpha]), at_least)
-        j = self.indices.index(i)
+        others = np.array(self.indices) != i
         if np.isfinite(alpha):
-            return self._reestimated(j, alpha)
-        stays = np.arange(self.size) != j
-        return self._tried(self._kept(stays), self.alpha[stays], -self.problem.inclusion_cost)
-
-    def trial(self, i: int, alpha: float, at_least: float) -> float | None:
-        """The precision, about this one or larger, with which adding function i would gain ``at_least``."""
-        found = self.joined([i], np.array([alpha]), at_least)
-        return None if found is None else float(found.alpha[-1])
+            return self._tried(self._mode.point, np.where(others, self.alpha, alpha))
+        return self._tried(self._kept(others), self.alpha[others], -self.problem.inclusion_cost)
 
     def joined(self, functions: list[int], alpha: Array, at_least: float) -> LaplaceActive | None:
         r"""With several functions more, at precisions with which that gains ``at_least``.
@@ -214,8 +190,8 @@ class LaplaceActive(Active):
         The predicted precisions may be too small where rows saturate; then larger ones are tried, as long as the slope
         of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.
         """
-        columns, found = self.problem.active([*self.indices, *functions]), self.statistics()
-        start = columns.at(np.append(self.mean, np.zeros(len(functions))))
+        found = self.statistics()
+        start = self.problem.active([*self.indices, *functions]).at(np.append(self.mean, np.zeros(len(functions))))
         promise = 0.5 * float(np.sum((found.q2[functions] - found.s[functions]) / alpha))
         at_least += len(functions) * self.problem.inclusion_cost
         for weaker in _WEAKER:
@@ -224,16 +200,6 @@ class LaplaceActive(Active):
             larger = self._tried(start, np.append(self.alpha, weaker * alpha), at_least)
             if larger is not None:
                 return larger
-        return None
-
-    def _reestimated(self, j: int, alpha: float) -> LaplaceActive | None:
-        """With another precision of the j-th function, or one nearer to its own if that does not help."""
-        for fraction in (1.0, 0.5, 0.25, 0.1):
-            trial = self.alpha.copy()
-            trial[j] = self.alpha[j] ** (1.0 - fraction) * alpha**fraction
-            found = self._tried(self._mode.point, trial)
-            if found is not None:
-                return found
         return None
 
     def settled(self, tol: float, *, learn_noise: bool = False) -> LaplaceActive:

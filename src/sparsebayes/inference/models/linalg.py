@@ -117,6 +117,11 @@ def log_det(factor: Array) -> float:
     return 2.0 * float(np.log(np.abs(factor.diagonal())).sum())
 
 
+def condition(factor: Array) -> float:
+    """Condition number of a matrix scaled to unit diagonal, from a triangular factor."""
+    return float(np.linalg.cond(factor / np.linalg.norm(factor, axis=0))) ** 2 if len(factor) else 1.0
+
+
 def cosines(products: Array) -> Array:
     """Absolute cosines of the angles between columns, from their inner products."""
     norms = np.sqrt(np.diagonal(products))

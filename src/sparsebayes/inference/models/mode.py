@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,10 +15,9 @@ from sparsebayes.basis.arrays import HOST
 from sparsebayes.basis.places import Places
 from sparsebayes.design import ArrayDesign, CompressedDesign, DenseDesign, Design
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.inference.models.nearest import expected_gram
 from sparsebayes.inference.models.problem import Index, PartOfProblem, with_bias
 from sparsebayes.inference.models.screening import Directions, Measured
-from sparsebayes.likelihood import Classes, Curvature, Likelihood
+from sparsebayes.likelihood import Classes, Curvature, Likelihood, expected_slope, softmax
 from sparsebayes.threads import side_by_side
 
 T = TypeVar("T")
@@ -29,6 +29,8 @@ _ROUGHLY, _WHOLE = 1 << 18, 1 << 23
 _SCORED = 1 << 16
 # The least part of a row's own say that is left when it is left out.
 _LEFT_OVER = 0.05
+# Share of two classes in a row below which it tells nothing of one against the other.
+_NEITHER = 1e-9
 # Products of a number with a number from which on threads are worth starting (0.2 ms for two).
 _MANY_PRODUCTS = 1 << 24
 
@@ -237,18 +239,16 @@ class ActiveColumns:
 
     def screen(self, point: Point, change: Any, root: Array, bend: Array, candidates: NDArray[np.bool_]) -> Measured:
         """Statistics of all functions of the problem, exact for all candidates that may matter."""
-        problem, directions = self.problem, self.directions(point, change, root, bend)
-        here, stand_in = self.place is HOST, problem.stand_in
-        if stand_in is None or problem.design is stand_in:
-            return directions.measure(problem.design)
-        if problem.parent is not None:
+        design, stand_in = self.problem.design, self.problem.stand_in
+        directions = self.directions(point, change, root, bend)
+        if stand_in is not None and self.problem.parent is not None:
             return directions.measure(stand_in)
-        return directions.screen(problem.design, stand_in, candidates) if here else directions.measure(problem.design)
+        if stand_in is None or design is stand_in or self.place is not HOST:
+            return directions.measure(design)
+        return directions.screen(design, stand_in, candidates)
 
     def predict(self, weights: Array) -> Any:
         """Outputs, (N, K)."""
-        if len(self.groups) == 1:
-            return (self.values @ self.place.put(weights))[:, None]
         mixed = (block @ self.place.put(weights[g]) for block, g in zip(self._blocks, self.groups, strict=True))
         return self.place.xp.stack(list(mixed), axis=1)
 
@@ -273,20 +273,35 @@ class ActiveColumns:
             return found
 
         sums = self.place.fetch([sum(parts[1:], parts[0]) for parts in zip(*self._by_rows(work), strict=True)])
-        if len(self.groups) == 1:
-            return sums[0]
         result = np.zeros((len(self.indices),) * 2) if curvature.shared is None else -sums[-1]
         for group, block in zip(self.groups, sums, strict=False):
             result[np.ix_(group, group)] = block
         return result
 
     def expected_gram(self, weights: Array, root: Array) -> Array:
-        r""":math:`\boldsymbol\Phi_a^\top E[\mathbf B]\boldsymbol\Phi_a` of classes, mixed by a root of a covariance."""
-        counts, y = self._classes().weights, self.predict(weights)
+        r""":math:`\boldsymbol\Phi_a^\top E[\mathbf B]\boldsymbol\Phi_a` of classes, mixed by a root of a covariance.
+
+        Squares of a row's mixed functions sum to the variance of its output, or of a difference of two outputs.
+        """
+        place, xp, counts = self.place, self.place.xp, self._classes().weights
+        y, mixing = self.predict(weights), [place.put(root[group]) for group in self.groups]
+
+        def gram(mixed: Any, mean: Any, counts: Any) -> Any:
+            slope = expected_slope(xp, mean, place.along(mixed, mixed))
+            return mixed.T @ ((counts * slope)[:, None] * mixed)
 
         def work(rows: slice) -> Array:
-            blocks = [block[rows, :] for block in self._blocks]
-            return expected_gram(self.place, counts[rows], y[rows, :], blocks, self.groups, root)
+            blocks, mean, often = [block[rows, :] for block in self._blocks], y[rows, :], counts[rows]
+            if len(blocks) == 1:
+                return place.get(gram(blocks[0] @ mixing[0], mean[:, 0], often))
+            p, total = softmax(xp, mean), place.put(np.zeros_like(root))
+            for j, k in combinations(range(len(blocks)), 2):
+                share = p[:, j] + p[:, k]
+                some = xp.nonzero(share > _NEITHER)[0]
+                first, second = (xp.take(blocks[i], some, axis=0) @ mixing[i] for i in (j, k))
+                apart, often_so = mean[:, j] - mean[:, k], often * share**2
+                total = total + gram(first - second, xp.take(apart, some), xp.take(often_so, some))
+            return place.get(total)
 
         first, *others = self._by_rows(work)
         return sum(others, first)
@@ -295,19 +310,8 @@ class ActiveColumns:
         r"""What rows of two classes, each predicted without itself, gain in log likelihood by shares of a covariance.
 
         The output of a row without itself is :math:`y_n-v_ng_n/(1-b_nv_n)` to first order, with the row's slope and
-        curvature, and the variance :math:`v_n` of its output.
-
-        Parameters
-        ----------
-        weights, covariance : ndarray of shape (a,), (a, a)
-            Mode of the posterior, and Laplace's covariance about it.
-        shares : sequence of float
-            What part of the covariance outputs are integrated over.
-
-        Returns
-        -------
-        ndarray of shape (2, len(shares))
-            Sums over the rows of what each share gains over the first, and of its squares.
+        curvature, and the variance :math:`v_n` of its output.  Of what each share gains over the first come sums over
+        the rows, and sums of squares, (2, len(shares)).
         """
         xp, likelihood, y = self.place.xp, self._classes(), self.predict(weights)
         curvature, counts = likelihood.curvature(y), likelihood.weights[:, None]

@@ -20,33 +20,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from itertools import combinations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsebayes.basis.arrays import Place
 from sparsebayes.callers import stack_level
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.likelihood import expected_slope, softmax
 
 # The largest change of a log variance, in any direction, that still counts; one that does not matter, and may be
 # rounding where so many steps have not made it smaller; and steps at most.
-_SETTLED = 1e-7
+_SETTLED = 1e-9
 _ROUNDING, _PATIENCE = 1e-4, 10
 _STEPS = 200
 # Part of a first step; the smallest part; and the longest step of a log variance.
 _FIRST, _LEAST, _REACH = 0.5, 0.02, 3.0
 # The least part of the way that a step is taken to have gone.
 _SHORTEST = 1e-3
-# Share of two classes in a row below which it tells nothing of one against the other.
-_NEITHER = 1e-9
 
 
-def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: Array) -> Array:
-    r"""Solve for :math:`\mathbf S` by steps between precisions along their geodesics.
+def nearest_root(expected: Callable[[Array], Array], alpha: Array, root: Array) -> Array:
+    r"""A root of :math:`\mathbf S`, by steps between precisions along their geodesics.
 
     What is left of the way at a covariance :math:`\mathbf C\mathbf C^\top` is the logarithm of the precision that it
     implies, in its own units.  Where rows saturate the implied precision falls steeply with the one at hand, and whole
@@ -61,14 +54,12 @@ def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: A
     expected : callable
         Gives, for a root of the covariance of the weights, the expected Gram matrix of the active functions mixed by
         it, :math:`\mathbf C^\top\boldsymbol\Phi^\top E[\mathbf B]\boldsymbol\Phi\mathbf C`.
-    alpha : ndarray of shape (a,)
-        Prior precisions.
-    root : ndarray of shape (a, a)
-        Any root :math:`\mathbf C` of the covariance to begin with.
+    alpha, root : ndarray of shape (a,), (a, a)
+        Prior precisions, and any root :math:`\mathbf C` of a covariance to begin with.
     """
     if not len(alpha):
-        return np.zeros((0, 0))
-    best, closest, since, part = root, np.inf, 0, _FIRST
+        return root
+    best, closest, since, part, reach = root, np.inf, 0, _FIRST, _REACH
     before = lengths = np.zeros(0)  # what was left, and the step that was made, along the axes of the last place
     for _ in range(_STEPS):
         ratios, axes = np.linalg.eigh(expected(root) + (root.T * alpha) @ root)
@@ -87,49 +78,16 @@ def nearest_covariance(expected: Callable[[Array], Array], alpha: Array, root: A
             same = np.einsum("ij,j,ij->i", axes, logs, axes)
             steep = (1.0 - float(same @ before) / square) / made  # how fast it falls; one if it is constant
             part = float(np.clip(1.0 / steep, _LEAST, 1.0)) if steep > 0.0 else 1.0
+            reach *= 0.5 if left > np.max(np.abs(before)) else 1.0  # it went too far
         before, lengths = logs, part * logs
-        lengths = lengths * min(1.0, _REACH / float(np.max(np.abs(lengths))))
+        lengths = lengths * min(1.0, reach / float(np.max(np.abs(lengths))))
         root = root @ (axes * np.exp(-0.5 * lengths))
     if closest >= _ROUNDING:
         warnings.warn(
-            f"The covariance of the weights was not found in {_STEPS} steps: log variances of sigma_ are known to "
-            f"{closest:.2g} only, and probabilities are moderated by them; the classes are separable beyond rounding, "
-            "or functions are nearly dependent: use fewer or narrower functions.",
+            f"The covariance of the weights was not reached in {_STEPS} steps: log variances of sigma_ are known to "
+            f"{closest:.2g} only, and predictions are integrated over them; classes are separable beyond rounding, or "
+            "functions are nearly dependent: use fewer or narrower functions.",
             ConvergenceWarning,
             stacklevel=stack_level(),
         )
-    return best @ best.T
-
-
-def expected_gram(
-    place: Place, weights: Any, y: Any, blocks: list[Any], groups: list[NDArray[np.intp]], root: Array
-) -> Array:
-    r"""Expected Gram matrix of the active functions, mixed by a root of the covariance of their weights.
-
-    Parameters
-    ----------
-    place : Place
-        Where the rows live.
-    weights, y : arrays of shape (N,), (N, K)
-        Sample weights, and outputs at the mode.
-    blocks, groups : list of (N, a_k) arrays, list of ndarray of int
-        Active columns of every output, and which of the active functions they are.
-    root : ndarray of shape (a, a)
-        Root of the covariance: squares of a row's mixed functions sum to the variance of its output.
-    """
-    xp, mixing = place.xp, [place.put(root[group]) for group in groups]
-
-    def gram(mixed: Any, mean: Any, counts: Any) -> Any:
-        slope = expected_slope(xp, mean, xp.sum(mixed * mixed, axis=1))
-        return mixed.T @ ((counts * slope)[:, None] * mixed)
-
-    if len(blocks) == 1:
-        return place.get(gram(blocks[0] @ mixing[0], y[:, 0], weights))
-    p, total = softmax(xp, y), place.put(np.zeros_like(root))
-    for j, k in combinations(range(len(blocks)), 2):
-        share = p[:, j] + p[:, k]
-        rows = xp.nonzero(share > _NEITHER)[0]
-        first, second = (xp.take(blocks[i], rows, axis=0) @ mixing[i] for i in (j, k))
-        counts = xp.take(weights * share**2, rows)
-        total = total + gram(first - second, xp.take(y[:, j] - y[:, k], rows), counts)
-    return place.get(total)
+    return best

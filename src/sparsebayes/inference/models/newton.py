@@ -22,6 +22,8 @@ _ROUGH_DECREMENT = 1e-7
 _SLOW_STEPS, _SETTLED = 12, 1e-14
 # The shortest part of a step, and the part of what it promises that it must bring.
 _SHORTEST, _ENOUGH = 1e-12, 1e-4
+# Directions of conjugate gradients at most, and what part of the squared residual they leave.
+_DIRECTIONS, _LEFT = 25, 1e-3
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,6 @@ def find_mode(start: Point, alpha: Array) -> Mode:
     """Damped Newton to the mode of the posterior (T&F eq. 10), from a warm start.
 
     The line search makes it converge from anywhere: the log posterior is strictly concave.
-
-    Parameters
-    ----------
-    start : Point
-        The functions in the model, and weights to begin with.
-    alpha : ndarray of shape (a,)
-        Their precisions.
     """
     # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
     exact = start.columns.problem.parent is None
@@ -118,12 +113,7 @@ C = TypeVar("C", bound=Climbed)
 def line_search(at: Callable[[float], C], height: float, promise: float) -> C | None:
     """Where the largest of 1, ½, ¼, … of a step that ascends enough (Armijo) leads; None if none does.
 
-    Parameters
-    ----------
-    at : callable
-        Where a part of the step leads.
-    height, promise : float
-        Height of its beginning, and its product with the gradient.
+    ``at`` says where a part of the step leads, ``promise`` is the product of all of it with the gradient.
     """
     length = 1.0
     while length > _SHORTEST:
@@ -135,17 +125,14 @@ def line_search(at: Callable[[float], C], height: float, promise: float) -> C | 
 
 
 def conjugate_gradients(
-    curve: Callable[[Array], Array], right: Array, scaled: Callable[[Array], Array], part: float, most: int
+    curve: Callable[[Array], Array], right: Array, scaled: Callable[[Array], Array]
 ) -> tuple[Array, bool]:
-    """Solve ``curve(step) = right`` by conjugate gradients, until so small a part of the squared residual is left.
-
-    ``scaled`` preconditions; with the step comes whether it was reached in so many directions at most.
-    """
+    """Solve ``curve(step) = right`` roughly, preconditioned by ``scaled``; and whether few directions were enough."""
     found, left = np.zeros_like(right), right
     towards = scaled(left)
     direction, size = towards, float(np.vdot(left, towards))
-    enough = part * size
-    for _ in range(most if size > 0.0 else 0):
+    enough = _LEFT * size
+    for _ in range(_DIRECTIONS if size > 0.0 else 0):
         curved = curve(direction)
         length = size / float(np.vdot(direction, curved))
         found, left = found + length * direction, left - length * curved

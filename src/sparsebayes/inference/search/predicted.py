@@ -73,9 +73,9 @@ class Predicted:
         fits = {int(i): float(a) for i, a in zip(functions, alpha, strict=True) if int(i) not in self.refused}
         grown = self._with(fits)
         if grown is None:
-            found = {i: self.active.trial(i, a, self.tol) if len(fits) > 1 else None for i, a in fits.items()}
-            self.refused.update(i for i, a in found.items() if a is None)
-            fits = {i: a for i, a in found.items() if a is not None}
+            alone = {i: self._with({i: a}) if len(fits) > 1 else None for i, a in fits.items()}
+            self.refused.update(i for i, model in alone.items() if model is None)
+            fits = {i: float(model.alpha[-1]) for i, model in alone.items() if model is not None}
         while grown is None and fits:  # each of them gains; together they may not
             grown, fits = self._with(fits), dict(list(fits.items())[: len(fits) // 2])
         return None if grown is None else Predicted(_settled(grown, tol), self.tol, stale=self.stale | self.refused)
