@@ -15,10 +15,9 @@ problem.  Only the model that is left at the end is factored, for its exact post
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import solve_cholesky, try_cholesky
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
 from sparsebayes.inference.objective import Hyperpriors, with_best_noise
-from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_number
+from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_count, is_positive
 from sparsebayes.inference.status import Status
 
 PRECISIONS = ("each", "single")
@@ -270,6 +269,7 @@ class BackfittingState(State):
         return self.noise
 
 
+@dataclass(eq=False, repr=False)
 class Backfitting(Solver[BackfittingState]):
     """Bayesian backfitting.
 
@@ -301,31 +301,13 @@ class Backfitting(Solver[BackfittingState]):
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST, Kind.LOGISTIC})
     takes_why = "it bounds the logistic of two classes, and has no bound for others"
 
-    def __init__(
-        self,
-        precisions: str = "each",
-        updates: str = "conjugate",
-        inner: int = 40,
-        initial: float = 1e-4,
-        noise_start: float = 0.05,
-        a: float = 0.0,
-        b: float = 0.0,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: int | None = None,
-        callback: Callable[..., bool | None] | None = None,
-    ) -> None:
-        self.precisions = precisions
-        self.updates = updates
-        self.inner = inner
-        self.initial = initial
-        self.noise_start = noise_start
-        self.a = a
-        self.b = b
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callback = callback
+    precisions: str = "each"
+    updates: str = "conjugate"
+    inner: int = 40
+    initial: float = 1e-4
+    noise_start: float = 0.05
+    a: float = 0.0
+    b: float = 0.0
 
     @property
     def status_if_uncertified(self) -> Status:
@@ -334,18 +316,11 @@ class Backfitting(Solver[BackfittingState]):
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
-        for name, known in (("precisions", PRECISIONS), ("updates", UPDATES)):
-            if getattr(self, name) not in known:
-                choices = ", ".join(map(repr, known))
-                raise ValueError(f"{name}={getattr(self, name)!r} is not known; choose one of {choices}")
-        if not (is_number(self.inner, Integral) and self.inner >= 1):
-            raise ValueError(f"inner={self.inner!r}: expected a positive integer")
-        for name in ("initial", "noise_start"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0.0 < value < np.inf):
-                raise ValueError(f"{name}={value!r}: expected a positive, finite number")
+        self.expect_one_of(precisions=PRECISIONS, updates=UPDATES)
+        self.expect("a positive integer", is_count, "inner")
+        self.expect("a positive, finite number", is_positive, "initial", "noise_start")
         Hyperpriors(self.a, self.b).check()
-        self.check_stopping()
+        super().check()
 
     # -- the solver contract -------------------------------------------------------------------------------
 
@@ -385,10 +360,6 @@ class Backfitting(Solver[BackfittingState]):
             state.settled = True
             return None
         return Info("sweep", n_moves=1)
-
-    def shown(self, state: BackfittingState) -> Active:
-        """The model, factored."""
-        return self.model(state)
 
     def model(self, state: BackfittingState) -> Active:
         r"""Exact posterior of the functions that are left, without those whose :math:`\theta` is not positive.

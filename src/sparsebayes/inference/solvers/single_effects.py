@@ -43,9 +43,8 @@ best.  With :math:`T_l=E\|\mathbf t-\boldsymbol\Phi\sum_{k\ne l}\mathbf b_k\|^2`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ from sparsebayes.design import Design
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_number
+from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_count
 from sparsebayes.inference.status import Status
 from sparsebayes.typing import Array, Index
 
@@ -541,6 +540,7 @@ class SingleEffectsState(State):
         return 1.0 / self.active.beta if self.best is None else self.best.hyper.noise
 
 
+@dataclass(eq=False, repr=False)
 class SingleEffects(Solver[SingleEffectsState]):
     r"""A sum of single effects (regression only): which functions, where several could do the same.
 
@@ -563,19 +563,7 @@ class SingleEffects(Solver[SingleEffectsState]):
     takes_why = "its effects are those of a regression; inclusion_ and credible_sets() answer after every other solver"
     takes_shared = False
 
-    def __init__(
-        self,
-        max_effects: int | None = None,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: int | None = None,
-        callback: Callable[..., bool | None] | None = None,
-    ) -> None:
-        self.max_effects = max_effects
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callback = callback
+    max_effects: int | None = None
 
     @property
     def status_if_uncertified(self) -> Status:
@@ -589,8 +577,8 @@ class SingleEffects(Solver[SingleEffectsState]):
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
-        check_max_effects(self.max_effects)
-        self.check_stopping()
+        self.expect("None or a positive integer", lambda value: value is None or is_count(value), "max_effects")
+        super().check()
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SingleEffectsState:
         """Nothing yet; the first effects will be at the functions of this model."""
@@ -626,10 +614,6 @@ class SingleEffects(Solver[SingleEffectsState]):
             state.best, state.evidence = found, bound
         return Info("sweep", n_moves=1)
 
-    def shown(self, state: SingleEffectsState) -> Active:
-        """The model of the effects so far."""
-        return self.model(state)
-
     def model(self, state: SingleEffectsState) -> Active:
         """The most probable function of every effect, and the constant, at the joint maximum of their evidence."""
         if state.best is None:
@@ -652,5 +636,5 @@ class SingleEffects(Solver[SingleEffectsState]):
 
 def check_max_effects(value: Any) -> None:
     """Refuse a largest number of effects that is none."""
-    if value is not None and not (is_number(value, Integral) and value >= 1):
+    if value is not None and not (is_count(value)):
         raise ValueError(f"max_effects={value!r}: expected None or a positive integer")

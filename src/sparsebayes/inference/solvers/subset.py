@@ -15,7 +15,6 @@ O(nl) a step and O(nl) memory.  What the printed algorithm leaves open is settle
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral
 
@@ -25,7 +24,7 @@ from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.solvers.solver import Info, Kind, Need, Solver, State, is_number
+from sparsebayes.inference.solvers.solver import Info, Kind, Need, Solver, State, is_number, is_positive
 from sparsebayes.inference.status import Status
 
 RETURNING = ("later", "at once", "never")
@@ -142,6 +141,7 @@ class SubsetState(State):
         return max(mean, problem.noise_floor)
 
 
+@dataclass(eq=False, repr=False)
 class SubsetSelection(Solver[SubsetState]):
     r"""Greedy selection by the largest residual, with removal (regression only).
 
@@ -167,25 +167,10 @@ class SubsetSelection(Solver[SubsetState]):
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST})
     takes_why = "it lowers a squared error"
 
-    def __init__(
-        self,
-        ridge: float = 1e-3,
-        threshold: float = 1e4,
-        removals: int | None = None,
-        returning: str = "later",
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: int | None = None,
-        callback: Callable[..., bool | None] | None = None,
-    ) -> None:
-        self.ridge = ridge
-        self.threshold = threshold
-        self.removals = removals
-        self.returning = returning
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callback = callback
+    ridge: float = 1e-3
+    threshold: float = 1e4
+    removals: int | None = None
+    returning: str = "later"
 
     @property
     def status_if_uncertified(self) -> Status:
@@ -194,16 +179,12 @@ class SubsetSelection(Solver[SubsetState]):
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
-        for name in ("ridge", "threshold"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0.0 < value < np.inf):
-                raise ValueError(f"{name}={value!r}: expected a positive, finite number")
-        if self.removals is not None and not (is_number(self.removals, Integral) and self.removals >= 0):
-            raise ValueError(f"removals={self.removals!r}: expected None or an integer, at least 0")
-        if self.returning not in RETURNING:
-            choices = ", ".join(map(repr, RETURNING))
-            raise ValueError(f"returning={self.returning!r} is not known; choose one of {choices}")
-        self.check_stopping()
+        self.expect("a positive, finite number", is_positive, "ridge", "threshold")
+        self.expect(
+            "None or an integer, at least 0", lambda n: n is None or (is_number(n, Integral) and n >= 0), "removals"
+        )
+        self.expect_one_of(returning=RETURNING)
+        super().check()
 
     # -- the solver contract -------------------------------------------------------------------------------
 
@@ -238,10 +219,6 @@ class SubsetSelection(Solver[SubsetState]):
             moves = 2
         state.evidence = self._evidence(state)
         return Info("add" if moves == 1 else "exchange", chosen, moves)
-
-    def shown(self, state: SubsetState) -> Active:
-        """The model, factored."""
-        return self.model(state)
 
     def model(self, state: SubsetState) -> Active:
         """Exact posterior of the subset, every precision λ/σ²."""
