@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import solve_cholesky, try_cholesky
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
-from sparsebayes.inference.objective import Hyperpriors, with_best_noise
+from sparsebayes.inference.objective import Hyperpriors, log_gamma_prior, with_best_noise
 from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_count, is_positive
 from sparsebayes.inference.status import Status
 
@@ -139,10 +140,6 @@ class Branches:
             result += values**2 @ variance[block]
         return result
 
-    def gradient(self, noise: float) -> Array:
-        """Gradient of the log posterior of the weights, times the noise."""
-        return self.correlate(self.residual) - noise * self.alpha[:, None] * self.weights
-
     # -- ways to climb -------------------------------------------------------------------------------------
 
     def exact(self, noise: float) -> float | None:
@@ -179,52 +176,49 @@ class Branches:
             self.weights, self.residual = old
         return max(gain, 0.0)
 
-    def parallel(self, noise: float, share: float) -> float:
-        r"""All functions at once, by a fraction of the way (eq. 9, with :math:`\psi_{zm}` = share × noise).
+    def parallel(self, noise: float) -> Iterator[float]:
+        r"""All functions at once, by a fraction of the way (eq. 9, with :math:`\psi_{zm}` = noise / (m + 1)).
 
-        This is EM with the outputs of the functions as hidden variables; it ascends while the shares add up to no more
-        than one.  Returns the gain of the log posterior.
+        This is EM with the outputs of the functions as hidden variables; it ascends while the shares of the noise add
+        up to no more than one.
         """
-        before = self._height(noise)
-        psi = share * noise
-        total = (self.sqnorms + psi * self.alpha)[:, None]
-        correlation = self.correlate(self.residual)
-        self.weights = (self.sqnorms[:, None] * self.weights + share * correlation) / total
-        self.residual = self.problem.target - self.product(self.weights)
-        return self._height(noise) - before
+        share = 1.0 / (self.size + 1)
+        total = (self.sqnorms + share * noise * self.alpha)[:, None]
+        while True:
+            before, correlation = self._height(noise), self.correlate(self.residual)
+            self.weights = (self.sqnorms[:, None] * self.weights + share * correlation) / total
+            self.residual = self.problem.target - self.product(self.weights)
+            yield self._height(noise) - before
 
-    def sequential(self, noise: float) -> float:
-        """Every function in turn, all the way (eq. 6, with the precisions); returns the gain of the log posterior."""
-        before = self._height(noise)
-        self._sweep(self.weights, self.residual, noise)
-        return self._height(noise) - before
+    def sequential(self, noise: float) -> Iterator[float]:
+        """Every function in turn, all the way (eq. 6, with the precisions)."""
+        while True:
+            before = self._height(noise)
+            self._sweep(self.weights, self.residual, noise)
+            yield self._height(noise) - before
 
-    def conjugate(self, noise: float, steps: int, tol: float) -> float:
-        """Conjugate gradients in the metric of a sweep there and back; returns the gain of the last step.
+    def conjugate(self, noise: float) -> Iterator[float]:
+        """Conjugate gradients in the metric of a sweep there and back.
 
         The sweeps are those of backfitting; choosing each direction conjugate to the last ones takes the square root of
         the number of sweeps that nearly dependent functions need otherwise.
         """
-        direction = np.zeros_like(self.weights)
-        last, gain = np.ones(self.weights.shape[1]), 0.0
         prior = noise * self.alpha[:, None]
-        for step in range(steps):
+        direction, last = np.zeros_like(self.weights), np.full(self.weights.shape[1], np.inf)
+        while True:
             trial, rows = self.weights.copy(), self.residual.copy()
             self._sweep(trial, rows, noise)
             self._sweep(trial, rows, noise, back=True)
             change = trial - self.weights
-            slope = np.sum(self.gradient(noise) * change, axis=0)
-            direction = change + (slope / last if step else 0.0) * direction
+            slope = np.sum((self.correlate(self.residual) - prior * self.weights) * change, axis=0)
+            direction = change + slope / last * direction
             outputs = self.product(direction)
             curvature = np.sum(outputs**2, axis=0) + np.sum(prior * direction**2, axis=0)
             length = np.where(curvature > 0.0, slope / np.where(curvature > 0.0, curvature, 1.0), 0.0)
             self.weights += length * direction
             self.residual -= outputs * length
             last = np.where(slope > 0.0, slope, 1.0)
-            gain = 0.5 * float(np.sum(length * slope)) / noise
-            if gain <= tol:
-                break
-        return gain
+            yield 0.5 * float(np.sum(length * slope)) / noise
 
     def _sweep(self, weights: Array, rows: Array, noise: float, *, back: bool = False) -> None:
         """One Gauss-Seidel sweep, in place."""
@@ -366,17 +360,16 @@ class Backfitting(Solver[BackfittingState]):
 
         The noise, whose estimate here does not know what the fit has used up, is moved to the maximum of the evidence.
         """
-        branches, empty = state.branches, state.active
-        found = self._with(empty, branches.indices, branches.alpha, 1.0 / state.noise)
-        while self.precisions == "each" and found.size:
+        empty, indices, alpha = state.active, state.branches.indices, state.branches.alpha
+        while True:
+            found = empty.like(empty.problem, indices.tolist(), alpha, beta=1.0 / state.noise)
+            if self.precisions == "single" or not found.size:
+                break
             s, q2 = found.leave_one_out()
             if np.all(q2 > s):
                 break
-            found = self._with(empty, np.array(found.indices)[q2 > s], found.alpha[q2 > s], found.beta)
+            indices, alpha = indices[q2 > s], alpha[q2 > s]
         return with_best_noise(found) if state.learn_noise else found
-
-    def _with(self, empty: Active, indices: Index, alpha: Array, beta: float) -> Active:
-        return empty.like(empty.problem, indices.tolist(), alpha, beta=beta)
 
     # -- one cycle -----------------------------------------------------------------------------------------
 
@@ -385,14 +378,10 @@ class Backfitting(Solver[BackfittingState]):
         branches, gain = state.branches, 0.0
         steps = self.inner if state.cycles else _FIRST * self.inner
         state.cycles += 1
-        if self.updates == "conjugate":
-            exact = branches.exact(state.noise) is not None
-            return 0.0 if exact else branches.conjugate(state.noise, steps, _SETTLED * tol)
-        for _ in range(steps):
-            if self.updates == "sequential":
-                gain = branches.sequential(state.noise)
-            else:
-                gain = branches.parallel(state.noise, 1.0 / (branches.size + 1))
+        if self.updates == "conjugate" and branches.exact(state.noise) is not None:
+            return 0.0
+        way = {"conjugate": branches.conjugate, "sequential": branches.sequential, "parallel": branches.parallel}
+        for gain in islice(way[self.updates](state.noise), steps):
             if gain <= _SETTLED * tol:
                 break
         return gain
@@ -471,14 +460,7 @@ class Backfitting(Solver[BackfittingState]):
             fit = bound_constant(state.active.problem, state.xi) - 0.5 * branches.residual_sumsq
         occam = np.log1p(branches.sqnorms / (psi * branches.alpha))
         state.evidence = fit - 0.5 * targets * float(np.sum(branches.alpha * branches.mean_squares + occam))
-        state.log_prior = self._log_prior(state)
-
-    def _log_prior(self, state: BackfittingState) -> float:
-        """Log Gamma densities relative to their largest values, so that a function that has left counts nothing."""
-        branches = state.branches
-        if self.b == 0.0 or branches.size == 0:
-            return 0.0
-        rates = self._rates(state)
-        scaled = rates * branches.alpha if self.precisions == "each" else np.mean(rates) * branches.alpha[:1]
-        log = self.a * (np.log(scaled / self.a) + 1.0) if self.a > 0.0 else 0.0
-        return float(np.sum(log - scaled))
+        rates, alpha = self._rates(state), branches.alpha
+        if self.precisions == "single":
+            rates, alpha = np.mean(rates, keepdims=True), alpha[:1]
+        state.log_prior = float(np.sum(log_gamma_prior(alpha, self.a, rates))) if branches.size else 0.0
