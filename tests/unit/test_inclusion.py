@@ -682,7 +682,7 @@ def test_an_effect_on_classes_has_the_evidence_of_every_candidate(constant, stre
     X, signs, _ = two_classes(0, strength)
     offset, prior, ones = 0.5 * X[:, 5] + 0.3, 3.0, np.ones(60)
     problem = Correlations(as_design(X), signs, ones, constant=ones if constant else None, size=60.0)
-    found = Logistic(problem, signs, constant, prior).effect(offset)
+    found = Logistic(problem, signs, prior).effect(offset)
     beside = np.ones((60, int(constant)))
     none = laplace(beside, signs, np.zeros(int(constant)), offset)[0]
     each = [

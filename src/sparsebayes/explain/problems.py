@@ -20,10 +20,9 @@ from sparsebayes.estimators.checks import check_class_weights, check_weights
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.counts import check_counts
 from sparsebayes.estimators.dictionary import evaluate_kept
+from sparsebayes.inference.models.bound import bound_curvature
 from sparsebayes.inference.solvers.single_effects import Found
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from sparsebayes.typing import Array, Index
 
 # Numbers of a dictionary up to which it is held.
 _HELD = 1 << 27
@@ -47,8 +46,8 @@ class TwoClasses:
         :math:`(t-\frac12)/2\lambda`.  Where the classes separate, Laplace's curvature :math:`p(1-p)` vanishes and the
         data would say nothing; the bound's falls only as :math:`1/\xi`.
         """
-        xi, halves = np.maximum(np.sqrt(np.square(mean) + variance), 1e-6), 0.5 * self.signs
-        curvature = np.tanh(0.5 * xi) / (2.0 * xi)
+        xi, halves = np.sqrt(np.square(mean) + variance), 0.5 * self.signs
+        curvature = bound_curvature(xi)
         constant = log_expit(xi) - 0.5 * xi + 0.5 * curvature * np.square(xi) + 0.5 * np.square(halves) / curvature
         return halves / curvature, self.weights * curvature, float(self.weights @ constant)
 

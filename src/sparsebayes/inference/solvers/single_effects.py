@@ -120,17 +120,16 @@ class Correlations:
         candidates: NDArray[np.bool_] | None = None,
         unexplained: float = 0.0,
     ) -> None:
-        self.design, self.weights, self.size = design, weights, float(size)
+        self.design, self.weights, self.size, self.constant = design, weights, float(size), constant
         # The constant takes one observation for itself.
         self.observations = max(self.size - (constant is not None), 1.0)
-        if constant is None:
-            self._means = np.zeros(design.shape[1])
-        else:
-            unit = constant / np.sqrt(float(weights @ np.square(constant)))
-            largest = np.max(np.abs(target), initial=0.0)
-            target = target - unit * float(weights @ (unit * target))
-            target[np.abs(target) <= _ROUNDING * largest] = 0.0
-            self._means = design.correlate(weights * unit)
+        self.unit = np.zeros(len(target))
+        if constant is not None:
+            self.unit = constant / np.sqrt(float(weights @ np.square(constant)))
+            rounding = _ROUNDING * np.max(np.abs(target), initial=0.0)
+            target = target - self.fitted(target)
+            target[np.abs(target) <= rounding] = 0.0
+        self._means = design.correlate(weights * self.unit)
         squares = design.sqnorms(weights)
         norms = squares - np.square(self._means)
         self.usable = norms > _CONSTANT * np.where(squares > 0.0, squares, 1.0)
@@ -140,6 +139,14 @@ class Correlations:
         self.products = self.scale * design.correlate(weights * target)
         self.total = float(weights @ np.square(target)) + unexplained
         self._kept: dict[int, Array] = {}
+
+    def fitted(self, target: Array) -> Array:
+        """What the constant takes of a target, on the rows."""
+        return self.unit * float(self.weights @ (self.unit * target))
+
+    def values(self, idx: Index) -> Array:
+        """Some candidates on the rows, scaled, and without what the constant takes of them, (N, k)."""
+        return self.scale[idx] * (self.design.columns(idx) - np.outer(self.unit, self._means[idx]))
 
     def times(self, b: Array) -> Array:
         """Gram matrix times coefficients of the scaled columns."""
@@ -201,6 +208,11 @@ class Effect:
     def expected(self) -> Array:
         """Expected coefficients."""
         return self.exists * self.alpha * self.mean
+
+    @property
+    def squares(self) -> Array:
+        """Expected squares of the coefficients."""
+        return self.exists * self.alpha * (np.square(self.mean) + self.variance)
 
     @property
     def square(self) -> float:
