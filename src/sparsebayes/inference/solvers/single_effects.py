@@ -95,10 +95,8 @@ class Correlations:
     ----------
     design : Design
         The candidates.
-    target : ndarray of shape (N,)
-        What they are to explain.
-    weights : ndarray of shape (N,)
-        Of the rows.
+    target, weights : ndarray of shape (N,)
+        What they are to explain, and the weights of the rows.
     constant : ndarray of shape (N,), optional
         A function that is fitted beside the candidates, without a prior.
     size : float
@@ -399,9 +397,8 @@ class Search:
             left = max(self.problem.total - float(weights @ products[at]), _EXACT * self.problem.total)
             noise = max(left, np.finfo(float).tiny) / max(self.problem.observations - len(at), 1.0)
         prior = np.mean(np.square(weights)) if len(at) else np.max(np.square(products), initial=0.0) / n**2
-        expected = np.zeros((len(at), len(products)))
-        expected[np.arange(len(at)), at] = weights
         hyper = self.hyper(noise, float(prior))
+        expected = weights[:, None] * (np.arange(len(products)) == at[:, None])
         return self.state((self.placed(b, hyper) for b in expected), hyper)
 
     def extend(self, state: Effects) -> Iterator[Effects]:
@@ -474,12 +471,14 @@ class Search:
         for climbed in self.climb(state):
             state = climbed
             yield state
-        if self.noise is None and len(state.effects) <= _FEW_EFFECTS:
+        if self.noise is not None or len(state.effects) > _FEW_EFFECTS:
+            return
+        for share in _HELD:
+            held = share * self.variance
             most = min(self.max_effects, _FEW_EFFECTS)
-            for held in (share * self.variance for share in _HELD):
-                search = Search(self.problem, noise=held, max_effects=most, rise=_ROUGHLY)
-                *_, begun = search.extend(search.start([], held))
-                yield from self.climb(begun)
+            search = Search(self.problem, noise=held, max_effects=most, rise=_ROUGHLY)
+            *_, begun = search.extend(search.start([], held))
+            yield from self.climb(begun)
 
     def finish(self, state: Effects) -> Effects:
         """The effects as they are reported, and what one more would be, if there may be one: probably none."""
@@ -514,9 +513,7 @@ class Found:
     @classmethod
     def of(cls, problem: Correlations, state: Effects) -> Found:
         """Those of a search."""
-        expected = np.array([effect.expected for effect in state.effects]).reshape(
-            len(state.effects), len(problem.scale)
-        )
+        expected = np.reshape([effect.expected for effect in state.effects], (-1, len(problem.scale)))
         return cls(csr_array(expected * problem.scale), state.hyper.noise, state.hyper.prior)
 
     def scaled(self, unit: float) -> Found:
@@ -589,7 +586,7 @@ class SingleEffects(Solver[SingleEffectsState]):
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
-        self.expect("None or a positive integer", lambda value: value is None or is_count(value), "max_effects")
+        check_max_effects(self.max_effects)
         super().check()
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SingleEffectsState:
@@ -606,13 +603,9 @@ class SingleEffects(Solver[SingleEffectsState]):
             unexplained=problem.unexplained,
         )
         search = Search(candidates, noise=None if learn_noise else noise, max_effects=self.max_effects)
+        steps = search.run(active.indices, noise)
         return SingleEffectsState(
-            active=active,
-            learn_noise=learn_noise,
-            evidence=-np.inf,
-            rng=rng,
-            search=search,
-            steps=search.run(active.indices, noise),
+            active=active, learn_noise=learn_noise, evidence=-np.inf, rng=rng, search=search, steps=steps
         )
 
     def step(self, state: SingleEffectsState, tol: float) -> Info | None:

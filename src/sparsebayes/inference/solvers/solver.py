@@ -114,11 +114,6 @@ class State:
         self.refused.clear()
         return Info(move, function, n_moves)
 
-    def widen(self, active: Active) -> None:
-        """Go on with the same model in a larger working set, where everything may be tried again."""
-        self.active = active
-        self.refused.clear()
-
     def remembered(self) -> dict[str, Any]:
         """What a search that goes on later must know beside the model, as plain data."""
         return {name: getattr(self, name) for name in self.marks} | {"refused": sorted(map(int, self.refused))}
@@ -188,9 +183,8 @@ class Solver(Stopping, BaseEstimator, ABC, Generic[S]):
         centred : bool
             Whether functions are centred on rows.
         """
-        return (
-            {} if kind is Kind.GAUSSIAN else {Need.ROWS: "needs all rows at every step where targets are not Gaussian"}
-        )
+        why = "needs all rows at every step where targets are not Gaussian"
+        return {} if kind is Kind.GAUSSIAN else {Need.ROWS: why}
 
     def silent(self) -> Self:
         """The same without its callback."""

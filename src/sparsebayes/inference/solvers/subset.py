@@ -86,13 +86,10 @@ class Subset:
         if schur <= _IN_SPAN * float(np.sum(column**2)):
             return False
         direction = np.append(beta, -1.0)
-        grown = np.zeros((self.size + 1, self.size + 1))
-        grown[:-1, :-1] = self.inverse
-        self.inverse = grown + np.outer(direction, direction) / schur  # eq. 7
         # βᵀb_P − b_s = −φ_sᵀ(t − Φ_P w), which does not cancel
         slope = -(column.T @ self.residual)[0]
-        padded = np.vstack([self.weights, np.zeros((1, self.weights.shape[1]))])
-        self.weights = padded + direction[:, None] * slope / schur  # eq. 9
+        self.inverse = np.pad(self.inverse, (0, 1)) + np.outer(direction, direction) / schur  # eq. 7
+        self.weights = np.pad(self.weights, ((0, 1), (0, 0))) + direction[:, None] * slope / schur  # eq. 9
         self.columns = np.asfortranarray(np.hstack([self.columns, column]))
         self.indices.append(i)
         self.log_det += float(np.log(schur))
@@ -199,26 +196,24 @@ class SubsetSelection(Solver[SubsetState]):
 
     def step(self, state: SubsetState, tol: float) -> Info | None:
         """Steps 2-8 of the algorithm: add one function, then remove one if that costs next to nothing."""
-        subset = state.subset
-        limit = subset.problem.n_effective / 10.0 if self.removals is None else self.removals
-        if state.removed > limit:
+        subset, problem = state.subset, state.subset.problem
+        if state.removed > (problem.n_effective / 10.0 if self.removals is None else self.removals):
             return None
         chosen = self._choose(state)
         if chosen is None:
             return None
         if self.returning == "later":
             state.barred.clear()
-        losses = subset.losses()
+        losses, move, moves = subset.losses(), "add", 1
         least = int(np.argmin(losses))  # eq. 17
-        moves = 1
-        if losses[least] <= subset.problem.n_targets * subset.problem.mean_square / self.threshold:
+        if losses[least] <= problem.n_targets * problem.mean_square / self.threshold:
             if self.returning != "at once":
                 state.barred.add(subset.indices[least])
             subset.remove(least)
             state.removed += 1
-            moves = 2
+            move, moves = "exchange", 2
         state.evidence = self._evidence(state)
-        return Info("add" if moves == 1 else "exchange", chosen, moves)
+        return Info(move, chosen, moves)
 
     def model(self, state: SubsetState) -> Active:
         """Exact posterior of the subset, every precision λ/σ²."""
@@ -233,15 +228,12 @@ class SubsetSelection(Solver[SubsetState]):
         subset, problem = state.subset, state.subset.problem
         scores = self._scores(subset)
         scores[~problem.eligible] = -1.0
-        scores[subset.indices] = -1.0
-        scores[list(state.barred)] = -1.0
-        while True:
-            i = int(np.argmax(scores))
-            if scores[i] < 0.0:
-                return None
+        scores[[*subset.indices, *state.barred]] = -1.0
+        while scores[i := int(np.argmax(scores))] >= 0.0:
             if subset.add(i):
                 return i
             scores[i] = -1.0
+        return None
 
     @staticmethod
     def _scores(subset: Subset) -> Array:
