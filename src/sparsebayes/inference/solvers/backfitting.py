@@ -21,7 +21,6 @@ from functools import cached_property
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsebayes.inference.models.bound import bound_constant, bound_curvature, bound_problem, two_classes
@@ -63,10 +62,9 @@ class Branches:
     .. math::  -\frac{1}{2s}\|\mathbf t - \boldsymbol\Phi\mathbf b\|^2 - \tfrac12\sum_m\alpha_m b_m^2 ,
 
     is climbed at O(NM) a sweep: every function in turn is regressed on its *fake target*, what all the others leave
-    (D'Souza et al. eq. 6).  Nothing is factored or inverted, unless rows or functions are so few that one small factor
-    gives the end of all sweeps for less than a few dozen of them cost.  Functions come in blocks whose inner products
-    :math:`\mathbf G` are kept, so that a sweep through a block is one forward substitution with the lower triangle of
-    :math:`\mathbf G + s\mathbf A`: exactly the Gauss-Seidel sweep, at the speed of matrix products.
+    (D'Souza et al. eq. 6).  Functions come in blocks whose inner products :math:`\mathbf G` are kept, so that a sweep
+    through a block is one forward substitution with the lower triangle of :math:`\mathbf G + s\mathbf A`: exactly the
+    Gauss-Seidel sweep, at the speed of matrix products.
 
     Attributes
     ----------
@@ -108,10 +106,6 @@ class Branches:
     def mean_squares(self) -> Array:
         r""":math:`\langle b_m\rangle^2`, the mean over targets that share their precisions."""
         return np.mean(self.weights**2, axis=1)
-
-    def only(self, stays: NDArray[np.bool_]) -> Branches:
-        """Some of the functions, with their weights."""
-        return Branches(self.problem, self.indices[stays], self.weights[stays], self.alpha[stays])
 
     # -- products ------------------------------------------------------------------------------------------
 
@@ -285,11 +279,8 @@ class Backfitting(Solver[BackfittingState]):
     a, b : float
         Gamma hyperprior of the precisions (eq. 8); the rate b is relative to (mean square of the targets) / (mean
         square of the function).
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win.  An iteration is one cycle.
-    callback : callable, optional
-        ``callback(record, active)`` after every cycle; returning True stops the fit.  The model that it is shown is
-        factored for the purpose.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``; an iteration is one cycle, and the model that a callback is shown is factored for it.
     """
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST, Kind.LOGISTIC})
@@ -328,9 +319,7 @@ class Backfitting(Solver[BackfittingState]):
         alpha = np.full(len(indices), self.initial * float(np.sum(problem.sqnorms[indices])) / (total or 1.0))
         branches = Branches(problem, indices, np.zeros((len(indices), problem.n_targets)), alpha)
         noise = self.noise_start * problem.mean_square if learn_noise else 1.0 / active.beta
-        state = BackfittingState(
-            active=active, learn_noise=learn_noise, evidence=0.0, rng=rng, branches=branches, noise=noise, xi=xi
-        )
+        state = BackfittingState(active, learn_noise, 0.0, rng, branches=branches, noise=noise, xi=xi)
         self._assess(state)
         return state
 
@@ -445,9 +434,10 @@ class Backfitting(Solver[BackfittingState]):
         if branches.size == 0:
             return
         Q2 = np.mean((branches.correlate(branches.residual) / state.noise) ** 2, axis=1)
-        leaves = (state.noise * branches.alpha > _OUTWEIGHED * branches.sqnorms) & (branches.alpha > 4.0 * Q2)
-        if np.any(leaves):
-            state.branches = branches.only(~leaves)
+        stays = (state.noise * branches.alpha <= _OUTWEIGHED * branches.sqnorms) | (branches.alpha <= 4.0 * Q2)
+        if not np.all(stays):
+            indices, weights, alpha = branches.indices[stays], branches.weights[stays], branches.alpha[stays]
+            state.branches = Branches(branches.problem, indices, weights, alpha)
 
     def _assess(self, state: BackfittingState) -> None:
         """The bound on the evidence, and the log priors."""

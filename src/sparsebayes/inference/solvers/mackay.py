@@ -37,6 +37,7 @@ from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.objective import Hyperpriors, score, with_best_noise
+from sparsebayes.inference.search.escapes import uncover
 from sparsebayes.inference.solvers.sequential import Sequential, SequentialState
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, is_positive
 
@@ -47,10 +48,6 @@ _REACH = 8.0
 _HALVINGS = 12
 # A slow rule's steps grow by this factor from sweep to sweep while the objective rises.
 _LONGER = 1.5
-# Where sweeps have emptied the model, the whole dictionary is tried again with precisions lower by these factors, at
-# these fractions of the present noise.
-_WIDER = (1e-2, 1e-4, 1e-6, 1e-8)
-_QUIETER = (1.0, 0.1, 0.01)
 # A function leaves MacKay's sweeps when it is not relevant and this weakly determined: by then its precision has grown
 # so far that several may leave at once.
 WEAK = 0.02
@@ -129,21 +126,15 @@ class FixedPoint(Solver[SweepState]):
         return self._finish(state, tol)
 
     def escape(self, state: SweepState, tol: float) -> Info | None:
-        """Begin again from the whole dictionary with wider priors, where sweeps have emptied the model for nothing.
+        """Add a function that others hide, where sweeps have emptied the model for nothing.
 
         Functions that hardly vary over the data have to have large weights, which the first precisions rule out.
         """
-        empty, problem = state.active, state.active.problem
-        if empty.size or not empty.exact or problem.mean_square == 0.0:
+        empty = state.active
+        found = uncover(empty, tol, learn_noise=state.learn_noise) if empty.exact and not empty.size else None
+        if found is None or self._gain(state, found[1]) <= tol:
             return None
-        first, quieter = self.whole(empty), _QUIETER if state.learn_noise else (1.0,)
-        betas = [min(empty.beta / part, 1.0 / problem.noise_floor) for part in quieter]
-        trials = (first.moved(wider * first.alpha, beta) for wider in _WIDER for beta in betas)
-        best = max(trials, key=lambda trial: self.objective(trial, state.learn_noise))
-        if self._gain(state, best) <= tol:
-            return None
-        state.sweeping = True
-        return state.reach(best, "sweep", n_moves=1)
+        return state.reach(found[1], "add", found[0], 1)
 
     # -- sweeps --------------------------------------------------------------------------------------------
 
@@ -260,10 +251,8 @@ class MacKay(FixedPoint):
         Let functions leave the sweeps only when their precision exceeds this, relative to the units of the data, as
         the original implementations did; None lets them leave by :math:`\theta\le0` once they are weakly determined,
         many sweeps earlier.
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win over the estimator's.  A sweep counts as one move.
-    callback : callable, optional
-        ``callback(record, active)`` after every sweep or move; returning True stops the fit.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``; a sweep counts as one move.
     """
 
     alpha_max: float | None = None
@@ -310,10 +299,8 @@ class EM(FixedPoint):
         Gamma prior of the precisions; ``b`` is relative to the units of the data.
     c, d : float
         Gamma prior of the inverse noise variance, ``d`` relative likewise.
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win over the estimator's.  A sweep counts as one move.
-    callback : callable, optional
-        ``callback(record, active)`` after every sweep or move; returning True stops the fit.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``; a sweep counts as one move.
     """
 
     over_relaxed = True

@@ -561,11 +561,9 @@ class SingleEffects(Solver[SingleEffectsState]):
     ----------
     max_effects : int, optional
         Largest number of effects; None means a quarter of the rows, and at least ten.
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win.  An iteration is an effect that comes, or an exchange; ``tol``
-        is for the model's precisions and the certificate.
-    callback : callable, optional
-        ``callback(record, active)`` after every iteration; returning True stops the fit.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``.  An iteration is an effect that comes, or an exchange; ``tol`` is for the model's
+        precisions and the certificate.
     """
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST})
@@ -604,9 +602,7 @@ class SingleEffects(Solver[SingleEffectsState]):
         )
         search = Search(candidates, noise=None if learn_noise else noise, max_effects=self.max_effects)
         steps = search.run(active.indices, noise)
-        return SingleEffectsState(
-            active=active, learn_noise=learn_noise, evidence=-np.inf, rng=rng, search=search, steps=steps
-        )
+        return SingleEffectsState(active, learn_noise, -np.inf, rng, search=search, steps=steps)
 
     def step(self, state: SingleEffectsState, tol: float) -> Info | None:
         """One effect more, or others; the best so far stay."""

@@ -154,11 +154,8 @@ class SubsetSelection(Solver[SubsetState]):
     returning : {"later", "at once", "never"}
         When a removed function is a candidate again: after the next step (default); at the next one, where the same
         function may be chosen and removed until the search ends; or never, which keeps many more functions.
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win.  ``tol`` is only for the certificate: the search has its own
-        rule.
-    callback : callable, optional
-        ``callback(record, active)`` after every step; returning True stops the fit.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``.  ``tol`` is only for the certificate: the search has its own rule.
     """
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST})
@@ -192,7 +189,7 @@ class SubsetSelection(Solver[SubsetState]):
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SubsetState:
         """An empty subset."""
         subset = Subset(active.problem, self.ridge)
-        return SubsetState(active=active, learn_noise=learn_noise, evidence=active.evidence(), rng=rng, subset=subset)
+        return SubsetState(active, learn_noise, active.evidence(), rng, subset=subset)
 
     def step(self, state: SubsetState, tol: float) -> Info | None:
         """Steps 2-8 of the algorithm: add one function, then remove one if that costs next to nothing."""

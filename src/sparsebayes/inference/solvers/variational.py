@@ -51,10 +51,8 @@ class Variational(EM):
         Gamma prior of the precisions; ``b`` is relative to the units of the data.
     c, d : float
         Gamma prior of the inverse noise variance, ``d`` relative likewise.
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win over the estimator's.  A sweep counts as one move.
-    callback : callable, optional
-        ``callback(record, active)`` after every sweep or move; returning True stops the fit.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``; a sweep counts as one move.
     """
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST, Kind.LOGISTIC})
