@@ -158,15 +158,13 @@ class Inclusion:
         for name, value, ends in (("coverage", coverage, False), ("min_abs_corr", min_abs_corr, True)):
             if not isinstance(value, Real) or not (0.0 < value < 1.0 or (ends and value in (0.0, 1.0))):
                 raise ValueError(f"{name}={value!r}: expected a number between 0 and 1")
-        sets = []
+        sets: dict[tuple[int, frozenset[int]], CredibleSet] = {}
         for output, (problem, state) in enumerate(self._found):
-            seen: set[frozenset[int]] = set()
             for effect in sorted(state.effects, key=lambda e: -e.evidence):
                 found = self._set(output, problem, effect, coverage)
-                if found is not None and found.purity >= min_abs_corr and frozenset(found.members) not in seen:
-                    seen.add(frozenset(found.members))
-                    sets.append(found)
-        return CredibleSets(tuple(sorted(sets, key=lambda one: (one.output, -one.evidence))), coverage)
+                if found is not None and found.purity >= min_abs_corr:
+                    sets.setdefault((output, frozenset(found.members)), found)
+        return CredibleSets(tuple(sets.values()), coverage)
 
     def _set(self, output: int, problem: Correlations, effect: Effect, coverage: float) -> CredibleSet | None:
         order = np.argsort(-effect.alpha, kind="stable")

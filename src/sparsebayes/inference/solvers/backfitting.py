@@ -285,6 +285,7 @@ class Backfitting(Solver[BackfittingState]):
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST, Kind.LOGISTIC})
     takes_why = "it bounds the logistic of two classes, and has no bound for others"
+    status_if_uncertified = Status.BOUND
 
     precisions: str = "each"
     updates: str = "conjugate"
@@ -293,11 +294,6 @@ class Backfitting(Solver[BackfittingState]):
     noise_start: float = 0.05
     a: float = 0.0
     b: float = 0.0
-
-    @property
-    def status_if_uncertified(self) -> Status:
-        """The bound is what converges."""
-        return Status.BOUND
 
     def check(self) -> None:
         """Raise where a setting is out of range."""

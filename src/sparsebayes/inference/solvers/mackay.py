@@ -156,13 +156,13 @@ class FixedPoint(Solver[SweepState]):
 
     def _as_far_as_it_ascends(self, state: SweepState, before: float) -> tuple[Active, float] | None:
         """The proposal, or as much of it as ascends, with its objective; None where none does."""
-        active, log_beta = state.active, float(np.log(state.active.beta))
+        active = state.active
         step, noise_step, highest = np.log(self.precisions(active) / active.alpha), 0.0, active.beta
         if state.learn_noise:
-            noise_step, highest = np.log(self.noise_precision(active)) - log_beta, 1.0 / active.problem.noise_floor
+            noise_step, highest = np.log(self.noise_precision(active) / active.beta), 1.0 / active.problem.noise_floor
         for length in (state.stride, *(0.5**halving for halving in range(state.stride == 1.0, _HALVINGS))):
             alpha = active.alpha * np.exp(np.clip(length * step, -_REACH, _REACH))
-            beta = float(np.exp(log_beta + np.clip(length * noise_step, -_REACH, _REACH)))
+            beta = active.beta * float(np.exp(np.clip(length * noise_step, -_REACH, _REACH)))
             trial = active.moved(alpha, min(beta, highest))
             value = self.objective(trial, state.learn_noise)
             if value > before:

@@ -568,14 +568,10 @@ class SingleEffects(Solver[SingleEffectsState]):
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST})
     takes_why = "its effects are those of a regression; inclusion_ and credible_sets() answer after every other solver"
+    status_if_uncertified = Status.SINGLE_EFFECTS
     takes_shared = False
 
     max_effects: int | None = None
-
-    @property
-    def status_if_uncertified(self) -> Status:
-        """The bound of single effects is what converges."""
-        return Status.SINGLE_EFFECTS
 
     @property
     def in_batches(self) -> bool:

@@ -165,6 +165,8 @@ class Solver(Stopping, BaseEstimator, ABC, Generic[S]):
     takes_why: ClassVar[str] = ""
     # Whether it takes several targets with one set of functions.
     takes_shared: ClassVar[bool] = True
+    # What it means that the search ended by itself where single moves would still raise the evidence.
+    status_if_uncertified: ClassVar[Status] = Status.STALLED
 
     candidates: Callable[..., Any] | None = None
     rounds: int = 0
@@ -222,11 +224,6 @@ class Solver(Stopping, BaseEstimator, ABC, Generic[S]):
     def hyperpriors(self) -> Hyperpriors:
         """Priors on the precisions and the noise; the objective is the evidence plus their logarithm."""
         return FLAT
-
-    @property
-    def status_if_uncertified(self) -> Status:
-        """What it means that the search ended by itself where single moves would still raise the evidence."""
-        return Status.STALLED
 
     @property
     def own_objective(self) -> bool:

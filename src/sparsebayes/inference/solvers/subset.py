@@ -160,16 +160,12 @@ class SubsetSelection(Solver[SubsetState]):
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST})
     takes_why = "it lowers a squared error"
+    status_if_uncertified = Status.SUBSET
 
     ridge: float = 1e-3
     threshold: float = 1e4
     removals: int | None = None
     returning: str = "later"
-
-    @property
-    def status_if_uncertified(self) -> Status:
-        """The search follows a rule of its own."""
-        return Status.SUBSET
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
