@@ -427,8 +427,6 @@ class Backfitting(Solver[BackfittingState]):
     def _prune(self, state: BackfittingState) -> None:
         r"""Leave out functions whose precision has outgrown the data and, since :math:`\alpha > Q^2`, will grow on."""
         branches = state.branches
-        if branches.size == 0:
-            return
         Q2 = np.mean((branches.correlate(branches.residual) / state.noise) ** 2, axis=1)
         stays = (state.noise * branches.alpha <= _OUTWEIGHED * branches.sqnorms) | (branches.alpha <= 4.0 * Q2)
         if not np.all(stays):

@@ -149,7 +149,6 @@ class Sequential(Solver[SequentialState]):
         """Raise where a setting is out of range."""
         self.expect_one_of(selection=SELECTIONS, initialisation=INITIALISATIONS, effort=EFFORTS, exchange=EXCHANGES)
         self.expect("a positive integer", is_count, "batch", "noise_every", "rounds")
-        self.expect("a callable or None", lambda value: value is None or callable(value), "candidates")
         super().check()
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SequentialState:

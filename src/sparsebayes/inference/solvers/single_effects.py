@@ -289,7 +289,6 @@ class Search:
     ) -> None:
         self.problem, self.noise, self.rise = problem, noise, rise
         self.max_effects = min(max_effects or max(10, int(problem.size) // 4), len(problem.usable))
-        self.variance = max(problem.total / problem.observations, np.finfo(float).tiny)
         self._log_count = float(np.log(max(problem.usable.sum(), 1)))
 
     def hyper(self, noise: float, prior: float) -> Hyperparameters:
@@ -375,8 +374,7 @@ class Search:
             count = len(state.effects)
             state = self.sweep(state)
             bound = self.bound(state)
-            if learn:
-                state = self.learn(state)
+            state = self.learn(state) if learn else state
             rise, before = bound - before, bound
             if len(state.effects) == count and (rise < self.rise or bound + _HOPE * rise < beyond):
                 break
@@ -473,9 +471,9 @@ class Search:
             yield state
         if self.noise is not None or len(state.effects) > _FEW_EFFECTS:
             return
+        most = min(self.max_effects, _FEW_EFFECTS)
         for share in _HELD:
-            held = share * self.variance
-            most = min(self.max_effects, _FEW_EFFECTS)
+            held = share * max(self.problem.total / self.problem.observations, np.finfo(float).tiny)
             search = Search(self.problem, noise=held, max_effects=most, rise=_ROUGHLY)
             *_, begun = search.extend(search.start([], held))
             yield from self.climb(begun)
@@ -633,5 +631,5 @@ class SingleEffects(Solver[SingleEffectsState]):
 
 def check_max_effects(value: Any) -> None:
     """Refuse a largest number of effects that is none."""
-    if value is not None and not (is_count(value)):
+    if value is not None and not is_count(value):
         raise ValueError(f"max_effects={value!r}: expected None or a positive integer")

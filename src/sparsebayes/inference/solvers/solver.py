@@ -234,7 +234,7 @@ class Solver(Stopping, BaseEstimator, ABC, Generic[S]):
         """Raise where a setting is out of range."""
         self.expect("a positive integer", lambda value: value is None or is_count(value), "max_iter")
         self.expect("a positive, finite number", lambda value: value is None or is_positive(value), "tol")
-        self.expect("a callable or None", lambda value: value is None or callable(value), "callback")
+        self.expect("a callable or None", lambda value: value is None or callable(value), "callback", "candidates")
 
     def expect(self, what: str, fits: Callable[[Any], bool], *names: str) -> None:
         """Raise where one of these settings does not fit."""
