@@ -529,7 +529,7 @@ def test_counts_are_posed_with_the_slope_and_the_curvature_of_their_likelihood()
     X, signal, rng = causes(n=80)
     y, weights = rng.poisson(np.exp(0.5 * signal)), rng.integers(1, 4, 80).astype(float)
     model = SparseBayesRegressor(likelihood="poisson").fit(X, y, weights)
-    (posed,) = problems_of(model, candidates_of(model, X, weights, [f"x{j}" for j in range(X.shape[1])]), y)
+    (posed,) = problems_of(model, candidates_of(model, X, weights, [f"x{j}" for j in range(12)]), y)
     posterior = model._posteriors[0]
     outputs = model._values(X)[:, posterior.functions] @ posterior.mean + posterior.offset
     np.testing.assert_allclose(posed.weights, weights * np.exp(outputs), rtol=1e-9)
@@ -682,7 +682,7 @@ def test_an_effect_on_classes_has_the_evidence_of_every_candidate(constant, stre
     X, signs, _ = two_classes(0, strength)
     offset, prior, ones = 0.5 * X[:, 5] + 0.3, 3.0, np.ones(60)
     problem = Correlations(as_design(X), signs, ones, constant=ones if constant else None, size=60.0)
-    found = Logistic(problem, signs, constant, prior).effect(offset)
+    found = Logistic(problem, signs, prior).effect(offset)
     beside = np.ones((60, int(constant)))
     none = laplace(beside, signs, np.zeros(int(constant)), offset)[0]
     each = [

@@ -18,18 +18,12 @@ from sparsebayes.design import Design, as_design
 from sparsebayes.estimators import SparseBayesRegressor
 from sparsebayes.estimators.checks import check_noise, check_weights
 from sparsebayes.frames import data_frame
-from sparsebayes.inference.solvers.single_effects import (
-    Correlations,
-    Effect,
-    Effects,
-    Search,
-    check_max_effects,
-)
+from sparsebayes.inference.solvers.single_effects import Correlations, Effect, Effects, Search, check_max_effects
 from sparsebayes.threads import one_thread
 from sparsebayes.typing import Array
 
 from .modes import Logistic
-from .problems import Candidates, Posed, TwoClasses, candidates_of, opened, problems_of
+from .problems import Posed, TwoClasses, candidates_of, opened, problems_of
 
 # Members of a set among which correlations are computed.
 _PAIRED = 100
@@ -164,15 +158,13 @@ class Inclusion:
         for name, value, ends in (("coverage", coverage, False), ("min_abs_corr", min_abs_corr, True)):
             if not isinstance(value, Real) or not (0.0 < value < 1.0 or (ends and value in (0.0, 1.0))):
                 raise ValueError(f"{name}={value!r}: expected a number between 0 and 1")
-        sets = []
+        sets: dict[tuple[int, frozenset[int]], CredibleSet] = {}
         for output, (problem, state) in enumerate(self._found):
-            seen: set[frozenset[int]] = set()
             for effect in sorted(state.effects, key=lambda e: -e.evidence):
                 found = self._set(output, problem, effect, coverage)
-                if found is not None and found.purity >= min_abs_corr and frozenset(found.members) not in seen:
-                    seen.add(frozenset(found.members))
-                    sets.append(found)
-        return CredibleSets(tuple(sorted(sets, key=lambda one: (one.output, -one.evidence))), coverage)
+                if found is not None and found.purity >= min_abs_corr:
+                    sets.setdefault((output, frozenset(found.members)), found)
+        return CredibleSets(tuple(sets.values()), coverage)
 
     def _set(self, output: int, problem: Correlations, effect: Effect, coverage: float) -> CredibleSet | None:
         order = np.argsort(-effect.alpha, kind="stable")
@@ -325,25 +317,24 @@ def single_effects(
     return _collect(found, names or tuple(f"x{j}" for j in range(m)), [np.inf], single=True)
 
 
-def _solve(design: Design, posed: Posed, constant: bool, max_effects: int | None) -> _Found:
+def _solve(design: Design, posed: Posed, constant: bool, limit: int | None) -> _Found:
     """Effects of one problem, and the bound of its evidence."""
+    ones = np.ones(design.shape[0]) if constant else None
     classes = posed.classes
     if classes is None:
-        search, state = _search(design, posed, constant, max_effects)
+        search, state = _search(design, posed, ones, limit)
         return search.problem, search.finish(state), search.bound(state)
     # Where classes separate, the model's outputs are large, and what begins there may stay; so also begin at none.
-    nothing = np.zeros(design.shape[0])
-    starts = [(classes.outputs, posed.places), (nothing, [])]
-    found = (_bounded(design, replace(posed, places=at), classes, y, constant, max_effects) for y, at in starts)
+    nothing = replace(classes, outputs=np.zeros(design.shape[0]))
+    starts = [(posed, classes), (replace(posed, places=[]), nothing)]
+    found = (_bounded(design, start, of, ones, limit) for start, of in starts)
     search, state, bound = max(found, key=lambda one: one[2])
-    settled = Logistic.settled(search.problem, state, classes, constant=constant, limit=search.max_effects)
-    return *settled, bound
+    return *Logistic.settled(search.problem, state, classes, limit=search.max_effects), bound
 
 
-def _search(design: Design, posed: Posed, constant: bool, limit: int | None) -> tuple[Search, Effects]:
+def _search(design: Design, posed: Posed, constant: Array | None, limit: int | None) -> tuple[Search, Effects]:
     """Effects of a Gaussian problem."""
-    ones = np.ones(len(posed.target)) if constant else None
-    problem = Correlations(design, posed.target, posed.weights, constant=ones, size=posed.size)
+    problem = Correlations(design, posed.target, posed.weights, constant=constant, size=posed.size)
     search = Search(problem, noise=posed.noise, max_effects=limit)
     if posed.effects is None or limit is not None:
         return search, max(search.run(posed.places, posed.start), key=search.bound)
@@ -351,35 +342,29 @@ def _search(design: Design, posed: Posed, constant: bool, limit: int | None) -> 
 
 
 def _bounded(
-    design: Design, posed: Posed, classes: TwoClasses, outputs: Array, constant: bool, limit: int | None
+    design: Design, posed: Posed, classes: TwoClasses, constant: Array | None, limit: int | None
 ) -> tuple[Search, Effects, float]:
     """Effects of a likelihood that Gaussians bound, each from where the one before led."""
-    target, weights, further = classes.bounded(outputs)
-    search, state = _search(design, replace(posed, target=target, weights=weights), constant, limit)
-    for _ in range(_ROUNDS):
-        before, places = state.inclusion, [effect.lead for effect in state.effects]
-        target, weights, further = classes.bounded(*_outputs(search.problem, state, target, constant))
-        search, state = _search(design, replace(posed, target=target, weights=weights, places=places), constant, limit)
-        if np.abs(state.inclusion - before).max() < _SAME:
-            break
-    return search, state, search.bound(state) + further + 0.5 * search.problem.observations * float(np.log(2.0 * np.pi))
+    outputs, before, rounds = (classes.outputs, 0.0), np.array(np.inf), 0
+    while True:
+        target, weights, further = classes.bounded(*outputs)
+        search, state = _search(design, replace(posed, target=target, weights=weights), constant, limit)
+        if rounds == _ROUNDS or np.abs(state.inclusion - before).max() < _SAME:
+            further += 0.5 * search.problem.observations * float(np.log(2.0 * np.pi))
+            return search, state, search.bound(state) + further
+        outputs, before, rounds = _outputs(search.problem, state, target), state.inclusion, rounds + 1
+        posed = replace(posed, places=[effect.lead for effect in state.effects])
 
 
-def _outputs(problem: Correlations, state: Effects, target: Array, constant: bool) -> tuple[Array, Array]:
+def _outputs(problem: Correlations, state: Effects, target: Array) -> tuple[Array, Array]:
     """Mean and variance of the outputs on the rows."""
-    weights, total = problem.weights, float(problem.weights.sum())
-    mean, variance = np.zeros(len(target)), np.zeros(len(target))
-    if constant:
-        mean, variance = mean + float(weights @ target) / total, variance + 1.0 / total
+    mean, variance = problem.fitted(target), np.square(problem.unit)
     for effect in state.effects:
         support = np.flatnonzero(effect.alpha)
-        columns = problem.design.columns(support) * problem.scale[support]
-        if constant:
-            columns -= (weights @ columns) / total
+        columns = problem.values(support)
         own = columns @ effect.expected[support]
-        squares = effect.exists * effect.alpha[support] * (np.square(effect.mean[support]) + effect.variance)
         mean += own
-        variance += np.maximum(np.square(columns) @ squares - np.square(own), 0.0)
+        variance += np.maximum(np.square(columns) @ effect.squares[support] - np.square(own), 0.0)
     return mean, variance
 
 
@@ -389,8 +374,7 @@ def _collect(found: list[_Found], names: tuple[str, ...], before: list[float], *
         mean, variance = np.zeros_like(state.residual), np.zeros_like(state.residual)
         for effect in state.effects:
             mean += effect.expected
-            square = effect.exists * effect.alpha * (np.square(effect.mean) + effect.variance)
-            variance += np.maximum(square - np.square(effect.expected), 0.0)
+            variance += np.maximum(effect.squares - np.square(effect.expected), 0.0)
         each.append((state.inclusion, problem.scale * mean, problem.scale * np.sqrt(variance)))
     return Inclusion(
         *(each[0] if single else map(np.array, zip(*each, strict=True))),
@@ -412,6 +396,3 @@ def _status(noises: list[float], before: list[float]) -> str:
         f"The effects leave {worst:.2g} times the noise variance of the model: its functions overlap so much that they "
         "cannot be told apart one by one, and the probabilities are those of the coarser description."
     )
-
-
-__all__ = ["Candidates", "CredibleSet", "CredibleSets", "Inclusion", "inclusion", "single_effects"]

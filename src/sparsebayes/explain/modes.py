@@ -27,13 +27,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, log_expit
 
-from sparsebayes.inference.solvers.single_effects import (
-    Correlations,
-    Effect,
-    Effects,
-    Hyperparameters,
-    shares,
-)
+from sparsebayes.inference.models.bound import bound_curvature
+from sparsebayes.inference.solvers.single_effects import Correlations, Effect, Effects, Hyperparameters, shares
 from sparsebayes.typing import Array, Index
 
 from .problems import TwoClasses
@@ -58,28 +53,25 @@ class Logistic:
         The candidates, in the metric of the sample weights.
     signs : ndarray of shape (N,)
         1 or -1.
-    constant : bool
-        Whether a constant is fitted beside them.
     prior : float
         Variance of an effect of a column whose mean square is one.
     """
 
     problem: Correlations
     signs: Array
-    constant: bool
     prior: float
 
     @classmethod
     def settled(
-        cls, bounded: Correlations, state: Effects, classes: TwoClasses, *, constant: bool, limit: int
+        cls, bounded: Correlations, state: Effects, classes: TwoClasses, *, limit: int
     ) -> tuple[Correlations, Effects]:
         """Effects that were found by a bound, without it; and what one more would be, if there may be one."""
         signs, weights = classes.signs, classes.weights
-        size, ones = float(weights.sum()), np.ones(len(signs)) if constant else None
-        problem = Correlations(bounded.design, signs, weights, constant=ones, size=size)
-        ratio = np.where(problem.usable, bounded.scale / np.where(problem.usable, problem.scale, 1.0), 0.0)
+        size = float(weights.sum())
+        problem = Correlations(bounded.design, signs, weights, constant=bounded.constant, size=size)
+        ratio = bounded.scale / np.where(problem.usable, problem.scale, np.inf)
         effects = tuple(replace(effect, mean=ratio * effect.mean) for effect in state.effects)
-        task = cls(problem, signs, constant, prior=_SMALLEST / size)
+        task = cls(problem, signs, prior=_SMALLEST / size)
         task = replace(task, prior=task._learned(effects))
         return problem, task.turns(Effects(effects, np.zeros_like(ratio), Hyperparameters(1.0, task.prior)), limit)
 
@@ -114,22 +106,15 @@ class Logistic:
         (nothing,), _, _, (constant,) = self._modes(np.zeros((len(offset), 1)), offset)
         tried = self._tried(offset + constant)
         exponents, mean, variance = np.full(len(usable), -np.inf), np.zeros(len(usable)), np.zeros(len(usable))
-        exponents[tried], mean[tried], variance[tried], _ = self._modes(self._columns(tried), offset)
+        exponents[tried], mean[tried], variance[tried], _ = self._modes(self.problem.values(tried), offset)
         exponents -= nothing + np.log(max(int(usable.sum()), 1))
         alpha, evidence = shares(exponents)
         return Effect(alpha, float(expit(evidence)), evidence, mean, variance)
 
     def _outputs(self, effect: Effect) -> Array:
         """What an effect is expected to add to the outputs, if it is there."""
-        if not effect.there:
-            return np.zeros(len(self.signs))
-        support = np.flatnonzero(effect.alpha)
-        return self._columns(support) @ effect.expected[support]
-
-    def _columns(self, idx: Index) -> Array:
-        """Candidates of mean square one, and beside a constant of mean zero."""
-        weights, columns = self.problem.weights, self.problem.design.columns(idx) * self.problem.scale[idx]
-        return columns - (weights @ columns) / weights.sum() if self.constant else columns
+        support = np.flatnonzero(effect.expected) if effect.there else np.zeros(0, dtype=np.intp)
+        return self.problem.values(support) @ effect.expected[support]
 
     def _tried(self, outputs: Array) -> Index:
         """Candidates that may carry an effect: those of the highest scores, where all would be too many."""
@@ -140,7 +125,7 @@ class Logistic:
         curvature = weights * expit(outputs) * expit(-outputs)
         slope = design.correlate(weights * self.signs * expit(-self.signs * outputs))
         square = design.sqnorms(curvature)
-        if self.constant:
+        if self.problem.constant is not None:
             square = square - np.square(design.correlate(curvature)) / curvature.sum()
         score = np.square(slope[usable]) / np.maximum(square[usable], np.finfo(float).tiny)
         return np.sort(usable[np.argsort(-score, kind="stable")[:most]])
@@ -158,8 +143,7 @@ class Logistic:
             there, reached = self._height(trial, columns, offset)
             rises = there >= height
             if not rises.all():
-                size = np.maximum(np.abs(outputs), 1e-6)
-                safe = place + self._step(place, outputs, columns, np.tanh(0.5 * size) / (2.0 * size))
+                safe = place + self._step(place, outputs, columns, bound_curvature(np.abs(outputs)))
                 trial = np.where(rises, trial, safe)
                 there, reached = self._height(trial, columns, offset)
             rise, place, height, outputs = there - height, trial, there, reached
@@ -179,7 +163,7 @@ class Logistic:
         signs = self.signs[:, None]
         gradient = self.problem.weights[:, None] * signs * expit(-signs * outputs)
         w = np.einsum("nk,nk->k", gradient, columns) - place[0] / self.prior
-        c = gradient.sum(axis=0) if self.constant else np.zeros_like(w)
+        c = gradient.sum(axis=0) if self.problem.constant is not None else np.zeros_like(w)
         ww, wc, cc = self._hessian(curvature, columns)
         return np.stack([cc * w - wc * c, ww * c - wc * w]) / (ww * cc - np.square(wc))
 
@@ -187,6 +171,6 @@ class Logistic:
         """Entries of the Hessians of weight and constant."""
         curvature = self.problem.weights[:, None] * curvature
         ww = np.einsum("nk,nk,nk->k", curvature, columns, columns) + 1.0 / self.prior
-        if not self.constant:
+        if self.problem.constant is None:
             return ww, np.zeros_like(ww), np.ones_like(ww)
         return ww, np.einsum("nk,nk->k", curvature, columns), curvature.sum(axis=0)

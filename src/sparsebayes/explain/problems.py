@@ -20,10 +20,9 @@ from sparsebayes.estimators.checks import check_class_weights, check_weights
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.counts import check_counts
 from sparsebayes.estimators.dictionary import evaluate_kept
+from sparsebayes.inference.models.bound import bound_curvature
 from sparsebayes.inference.solvers.single_effects import Found
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from sparsebayes.typing import Array, Index
 
 # Numbers of a dictionary up to which it is held.
 _HELD = 1 << 27
@@ -47,8 +46,8 @@ class TwoClasses:
         :math:`(t-\frac12)/2\lambda`.  Where the classes separate, Laplace's curvature :math:`p(1-p)` vanishes and the
         data would say nothing; the bound's falls only as :math:`1/\xi`.
         """
-        xi, halves = np.maximum(np.sqrt(np.square(mean) + variance), 1e-6), 0.5 * self.signs
-        curvature = np.tanh(0.5 * xi) / (2.0 * xi)
+        xi, halves = np.sqrt(np.square(mean) + variance), 0.5 * self.signs
+        curvature = bound_curvature(xi)
         constant = log_expit(xi) - 0.5 * xi + 0.5 * curvature * np.square(xi) + 0.5 * np.square(halves) / curvature
         return halves / curvature, self.weights * curvature, float(self.weights @ constant)
 
@@ -84,12 +83,6 @@ class Posed:
     effects: Found | None = None
     classes: TwoClasses | None = None
 
-    @classmethod
-    def working(cls, outputs: Array, curvature: Array, gradient: Array, weights: Array, places: list[int]) -> Posed:
-        r"""A likelihood to second order about outputs: targets :math:`y+B^{-1}\nabla\log p`, noise one."""
-        floor = np.maximum(curvature, _FLAT)
-        return cls(outputs + gradient / floor, weights * floor, float(weights.sum()), 1.0, 1.0, places)
-
 
 @dataclass(frozen=True)
 class Candidates:
@@ -119,21 +112,16 @@ def opened(model: Any) -> tuple[Any, Callable[[Any], Any], list[str]]:
             "best_estimator_; for a matrix and a vector without a model there is single_effects(X, y)"
         )
     check_is_fitted(est)
-    prepare, names = _unchanged, getattr(est, "feature_names_in_", None)
-    if isinstance(model, Pipeline) and len(model.steps) > 1:
-        before = model[:-1]
-        prepare = before.transform
+    before = model[:-1] if isinstance(model, Pipeline) and len(model.steps) > 1 else None
+    names = getattr(est, "feature_names_in_", None)
+    if before is not None:
         try:
             names = before.get_feature_names_out()
         except (AttributeError, ValueError):
             names = None
     if names is None or len(names) != est.n_features_in_:
         names = [f"x{j}" for j in range(est.n_features_in_)]
-    return est, prepare, [str(name) for name in names]
-
-
-def _unchanged(X: Any) -> Any:
-    return X
+    return est, (lambda X: X) if before is None else before.transform, [str(name) for name in names]
 
 
 def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None, inputs: list[str]) -> Candidates:
@@ -248,12 +236,14 @@ def relative_precision(est: Any, k: int, values: Array, target: Array, rows: Ind
 
 
 def _counts(est: Any, candidates: Candidates, targets: Array) -> list[Posed]:
+    r"""Their likelihood to second order about the model's outputs: targets :math:`y+B^{-1}\nabla\log p`, noise one."""
     posed = []
     for t, posterior in zip(targets.T, est._posteriors, strict=True):
         outputs, _ = posterior._log_rate(candidates.values)
-        rate = np.exp(outputs)
-        places = _places(candidates, posterior.functions)
-        posed.append(Posed.working(outputs, rate, t - rate, candidates.weights, places))
+        rate, weights, places = np.exp(outputs), candidates.weights, _places(candidates, posterior.functions)
+        curvature = np.maximum(rate, _FLAT)
+        target = outputs + (t - rate) / curvature
+        posed.append(Posed(target, weights * curvature, float(weights.sum()), 1.0, 1.0, places))
     return posed
 
 

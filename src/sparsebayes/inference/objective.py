@@ -187,9 +187,9 @@ class Hyperpriors:
         """What the priors add to the evidence of this model; ``noise`` says whether its level is learned."""
         if self.flat:
             return 0.0
-        total = float(np.sum(_relative(active.alpha, self.a, self.rates(active)[active.indices])))
+        total = float(np.sum(log_gamma_prior(active.alpha, self.a, self.rates(active)[active.indices])))
         if noise:
-            total += float(_relative(np.asarray(active.beta), self.c, np.asarray(self.noise_rate(active))))
+            total += float(log_gamma_prior(np.asarray(active.beta), self.c, np.asarray(self.noise_rate(active))))
         return total
 
     def best_moves(self, active: Active, alpha: Array, s: Array, q2: Array) -> tuple[Array, Array]:
@@ -202,7 +202,7 @@ class Hyperpriors:
 
         def value(x: Array) -> Array:
             inside = np.isfinite(x)
-            prior = _relative(np.where(inside, x, 1.0), self.a, np.where(inside, rate, 1.0))
+            prior = log_gamma_prior(np.where(inside, x, 1.0), self.a, np.where(inside, rate, 1.0))
             return targets * contribution(x, s, q2) + np.where(inside, prior, 0.0)
 
         best = np.where(value(best) > 0.0, best, np.inf)
@@ -227,7 +227,7 @@ class Hyperpriors:
         return np.exp(x)
 
 
-def _relative(x: Array, shape: float, rate: Array) -> Array:
+def log_gamma_prior(x: Array, shape: float, rate: Array) -> Array:
     r""":math:`\pi(x) = a\log(bx/a)+a-bx`; where a = 0, :math:`-bx`."""
     return (shape * np.log(rate * x / shape) + shape if shape > 0.0 else 0.0) - rate * x
 

@@ -461,7 +461,7 @@ class _Run:
         wider_set = widened(state.active, self.settings.tol)
         if wider_set is None:
             return False
-        state.widen(wider_set)
+        state.reach(wider_set, "widen")
         if state.learn_noise and doubts is not None and doubts(state.active):
             raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
         return True

@@ -15,13 +15,12 @@ problem.  Only the model that is left at the end is factored, for its exact post
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
+from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsebayes.inference.models.bound import bound_constant, bound_curvature, bound_problem, two_classes
@@ -29,8 +28,8 @@ from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import solve_cholesky, try_cholesky
 from sparsebayes.inference.models.problem import FLOOR, GaussianProblem, Index
-from sparsebayes.inference.objective import Hyperpriors, with_best_noise
-from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_number
+from sparsebayes.inference.objective import Hyperpriors, log_gamma_prior, with_best_noise
+from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_count, is_positive
 from sparsebayes.inference.status import Status
 
 PRECISIONS = ("each", "single")
@@ -63,10 +62,9 @@ class Branches:
     .. math::  -\frac{1}{2s}\|\mathbf t - \boldsymbol\Phi\mathbf b\|^2 - \tfrac12\sum_m\alpha_m b_m^2 ,
 
     is climbed at O(NM) a sweep: every function in turn is regressed on its *fake target*, what all the others leave
-    (D'Souza et al. eq. 6).  Nothing is factored or inverted, unless rows or functions are so few that one small factor
-    gives the end of all sweeps for less than a few dozen of them cost.  Functions come in blocks whose inner products
-    :math:`\mathbf G` are kept, so that a sweep through a block is one forward substitution with the lower triangle of
-    :math:`\mathbf G + s\mathbf A`: exactly the Gauss-Seidel sweep, at the speed of matrix products.
+    (D'Souza et al. eq. 6).  Functions come in blocks whose inner products :math:`\mathbf G` are kept, so that a sweep
+    through a block is one forward substitution with the lower triangle of :math:`\mathbf G + s\mathbf A`: exactly the
+    Gauss-Seidel sweep, at the speed of matrix products.
 
     Attributes
     ----------
@@ -109,10 +107,6 @@ class Branches:
         r""":math:`\langle b_m\rangle^2`, the mean over targets that share their precisions."""
         return np.mean(self.weights**2, axis=1)
 
-    def only(self, stays: NDArray[np.bool_]) -> Branches:
-        """Some of the functions, with their weights."""
-        return Branches(self.problem, self.indices[stays], self.weights[stays], self.alpha[stays])
-
     # -- products ------------------------------------------------------------------------------------------
 
     def _blocks(self, reverse: bool = False) -> Iterator[tuple[slice, Array]]:
@@ -139,10 +133,6 @@ class Branches:
         for block, values in self._blocks():
             result += values**2 @ variance[block]
         return result
-
-    def gradient(self, noise: float) -> Array:
-        """Gradient of the log posterior of the weights, times the noise."""
-        return self.correlate(self.residual) - noise * self.alpha[:, None] * self.weights
 
     # -- ways to climb -------------------------------------------------------------------------------------
 
@@ -180,52 +170,49 @@ class Branches:
             self.weights, self.residual = old
         return max(gain, 0.0)
 
-    def parallel(self, noise: float, share: float) -> float:
-        r"""All functions at once, by a fraction of the way (eq. 9, with :math:`\psi_{zm}` = share × noise).
+    def parallel(self, noise: float) -> Iterator[float]:
+        r"""All functions at once, by a fraction of the way (eq. 9, with :math:`\psi_{zm}` = noise / (m + 1)).
 
-        This is EM with the outputs of the functions as hidden variables; it ascends while the shares add up to no more
-        than one.  Returns the gain of the log posterior.
+        This is EM with the outputs of the functions as hidden variables; it ascends while the shares of the noise add
+        up to no more than one.
         """
-        before = self._height(noise)
-        psi = share * noise
-        total = (self.sqnorms + psi * self.alpha)[:, None]
-        correlation = self.correlate(self.residual)
-        self.weights = (self.sqnorms[:, None] * self.weights + share * correlation) / total
-        self.residual = self.problem.target - self.product(self.weights)
-        return self._height(noise) - before
+        share = 1.0 / (self.size + 1)
+        total = (self.sqnorms + share * noise * self.alpha)[:, None]
+        while True:
+            before, correlation = self._height(noise), self.correlate(self.residual)
+            self.weights = (self.sqnorms[:, None] * self.weights + share * correlation) / total
+            self.residual = self.problem.target - self.product(self.weights)
+            yield self._height(noise) - before
 
-    def sequential(self, noise: float) -> float:
-        """Every function in turn, all the way (eq. 6, with the precisions); returns the gain of the log posterior."""
-        before = self._height(noise)
-        self._sweep(self.weights, self.residual, noise)
-        return self._height(noise) - before
+    def sequential(self, noise: float) -> Iterator[float]:
+        """Every function in turn, all the way (eq. 6, with the precisions)."""
+        while True:
+            before = self._height(noise)
+            self._sweep(self.weights, self.residual, noise)
+            yield self._height(noise) - before
 
-    def conjugate(self, noise: float, steps: int, tol: float) -> float:
-        """Conjugate gradients in the metric of a sweep there and back; returns the gain of the last step.
+    def conjugate(self, noise: float) -> Iterator[float]:
+        """Conjugate gradients in the metric of a sweep there and back.
 
         The sweeps are those of backfitting; choosing each direction conjugate to the last ones takes the square root of
         the number of sweeps that nearly dependent functions need otherwise.
         """
-        direction = np.zeros_like(self.weights)
-        last, gain = np.ones(self.weights.shape[1]), 0.0
         prior = noise * self.alpha[:, None]
-        for step in range(steps):
+        direction, last = np.zeros_like(self.weights), np.full(self.weights.shape[1], np.inf)
+        while True:
             trial, rows = self.weights.copy(), self.residual.copy()
             self._sweep(trial, rows, noise)
             self._sweep(trial, rows, noise, back=True)
             change = trial - self.weights
-            slope = np.sum(self.gradient(noise) * change, axis=0)
-            direction = change + (slope / last if step else 0.0) * direction
+            slope = np.sum((self.correlate(self.residual) - prior * self.weights) * change, axis=0)
+            direction = change + slope / last * direction
             outputs = self.product(direction)
             curvature = np.sum(outputs**2, axis=0) + np.sum(prior * direction**2, axis=0)
             length = np.where(curvature > 0.0, slope / np.where(curvature > 0.0, curvature, 1.0), 0.0)
             self.weights += length * direction
             self.residual -= outputs * length
             last = np.where(slope > 0.0, slope, 1.0)
-            gain = 0.5 * float(np.sum(length * slope)) / noise
-            if gain <= tol:
-                break
-        return gain
+            yield 0.5 * float(np.sum(length * slope)) / noise
 
     def _sweep(self, weights: Array, rows: Array, noise: float, *, back: bool = False) -> None:
         """One Gauss-Seidel sweep, in place."""
@@ -270,6 +257,7 @@ class BackfittingState(State):
         return self.noise
 
 
+@dataclass(eq=False, repr=False)
 class Backfitting(Solver[BackfittingState]):
     """Bayesian backfitting.
 
@@ -291,61 +279,29 @@ class Backfitting(Solver[BackfittingState]):
     a, b : float
         Gamma hyperprior of the precisions (eq. 8); the rate b is relative to (mean square of the targets) / (mean
         square of the function).
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win.  An iteration is one cycle.
-    callback : callable, optional
-        ``callback(record, active)`` after every cycle; returning True stops the fit.  The model that it is shown is
-        factored for the purpose.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``; an iteration is one cycle, and the model that a callback is shown is factored for it.
     """
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST, Kind.LOGISTIC})
     takes_why = "it bounds the logistic of two classes, and has no bound for others"
+    status_if_uncertified = Status.BOUND
 
-    def __init__(
-        self,
-        precisions: str = "each",
-        updates: str = "conjugate",
-        inner: int = 40,
-        initial: float = 1e-4,
-        noise_start: float = 0.05,
-        a: float = 0.0,
-        b: float = 0.0,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: int | None = None,
-        callback: Callable[..., bool | None] | None = None,
-    ) -> None:
-        self.precisions = precisions
-        self.updates = updates
-        self.inner = inner
-        self.initial = initial
-        self.noise_start = noise_start
-        self.a = a
-        self.b = b
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callback = callback
-
-    @property
-    def status_if_uncertified(self) -> Status:
-        """The bound is what converges."""
-        return Status.BOUND
+    precisions: str = "each"
+    updates: str = "conjugate"
+    inner: int = 40
+    initial: float = 1e-4
+    noise_start: float = 0.05
+    a: float = 0.0
+    b: float = 0.0
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
-        for name, known in (("precisions", PRECISIONS), ("updates", UPDATES)):
-            if getattr(self, name) not in known:
-                choices = ", ".join(map(repr, known))
-                raise ValueError(f"{name}={getattr(self, name)!r} is not known; choose one of {choices}")
-        if not (is_number(self.inner, Integral) and self.inner >= 1):
-            raise ValueError(f"inner={self.inner!r}: expected a positive integer")
-        for name in ("initial", "noise_start"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0.0 < value < np.inf):
-                raise ValueError(f"{name}={value!r}: expected a positive, finite number")
+        self.expect_one_of(precisions=PRECISIONS, updates=UPDATES)
+        self.expect("a positive integer", is_count, "inner")
+        self.expect("a positive, finite number", is_positive, "initial", "noise_start")
         Hyperpriors(self.a, self.b).check()
-        self.check_stopping()
+        super().check()
 
     # -- the solver contract -------------------------------------------------------------------------------
 
@@ -359,9 +315,7 @@ class Backfitting(Solver[BackfittingState]):
         alpha = np.full(len(indices), self.initial * float(np.sum(problem.sqnorms[indices])) / (total or 1.0))
         branches = Branches(problem, indices, np.zeros((len(indices), problem.n_targets)), alpha)
         noise = self.noise_start * problem.mean_square if learn_noise else 1.0 / active.beta
-        state = BackfittingState(
-            active=active, learn_noise=learn_noise, evidence=0.0, rng=rng, branches=branches, noise=noise, xi=xi
-        )
+        state = BackfittingState(active, learn_noise, 0.0, rng, branches=branches, noise=noise, xi=xi)
         self._assess(state)
         return state
 
@@ -386,26 +340,21 @@ class Backfitting(Solver[BackfittingState]):
             return None
         return Info("sweep", n_moves=1)
 
-    def shown(self, state: BackfittingState) -> Active:
-        """The model, factored."""
-        return self.model(state)
-
     def model(self, state: BackfittingState) -> Active:
         r"""Exact posterior of the functions that are left, without those whose :math:`\theta` is not positive.
 
         The noise, whose estimate here does not know what the fit has used up, is moved to the maximum of the evidence.
         """
-        branches, empty = state.branches, state.active
-        found = self._with(empty, branches.indices, branches.alpha, 1.0 / state.noise)
-        while self.precisions == "each" and found.size:
+        empty, indices, alpha = state.active, state.branches.indices, state.branches.alpha
+        while True:
+            found = empty.like(empty.problem, indices.tolist(), alpha, beta=1.0 / state.noise)
+            if self.precisions == "single" or not found.size:
+                break
             s, q2 = found.leave_one_out()
             if np.all(q2 > s):
                 break
-            found = self._with(empty, np.array(found.indices)[q2 > s], found.alpha[q2 > s], found.beta)
+            indices, alpha = indices[q2 > s], alpha[q2 > s]
         return with_best_noise(found) if state.learn_noise else found
-
-    def _with(self, empty: Active, indices: Index, alpha: Array, beta: float) -> Active:
-        return empty.like(empty.problem, indices.tolist(), alpha, beta=beta)
 
     # -- one cycle -----------------------------------------------------------------------------------------
 
@@ -414,14 +363,10 @@ class Backfitting(Solver[BackfittingState]):
         branches, gain = state.branches, 0.0
         steps = self.inner if state.cycles else _FIRST * self.inner
         state.cycles += 1
-        if self.updates == "conjugate":
-            exact = branches.exact(state.noise) is not None
-            return 0.0 if exact else branches.conjugate(state.noise, steps, _SETTLED * tol)
-        for _ in range(steps):
-            if self.updates == "sequential":
-                gain = branches.sequential(state.noise)
-            else:
-                gain = branches.parallel(state.noise, 1.0 / (branches.size + 1))
+        if self.updates == "conjugate" and branches.exact(state.noise) is not None:
+            return 0.0
+        way = {"conjugate": branches.conjugate, "sequential": branches.sequential, "parallel": branches.parallel}
+        for gain in islice(way[self.updates](state.noise), steps):
             if gain <= _SETTLED * tol:
                 break
         return gain
@@ -482,12 +427,11 @@ class Backfitting(Solver[BackfittingState]):
     def _prune(self, state: BackfittingState) -> None:
         r"""Leave out functions whose precision has outgrown the data and, since :math:`\alpha > Q^2`, will grow on."""
         branches = state.branches
-        if branches.size == 0:
-            return
         Q2 = np.mean((branches.correlate(branches.residual) / state.noise) ** 2, axis=1)
-        leaves = (state.noise * branches.alpha > _OUTWEIGHED * branches.sqnorms) & (branches.alpha > 4.0 * Q2)
-        if np.any(leaves):
-            state.branches = branches.only(~leaves)
+        stays = (state.noise * branches.alpha <= _OUTWEIGHED * branches.sqnorms) | (branches.alpha <= 4.0 * Q2)
+        if not np.all(stays):
+            indices, weights, alpha = branches.indices[stays], branches.weights[stays], branches.alpha[stays]
+            state.branches = Branches(branches.problem, indices, weights, alpha)
 
     def _assess(self, state: BackfittingState) -> None:
         """The bound on the evidence, and the log priors."""
@@ -500,14 +444,7 @@ class Backfitting(Solver[BackfittingState]):
             fit = bound_constant(state.active.problem, state.xi) - 0.5 * branches.residual_sumsq
         occam = np.log1p(branches.sqnorms / (psi * branches.alpha))
         state.evidence = fit - 0.5 * targets * float(np.sum(branches.alpha * branches.mean_squares + occam))
-        state.log_prior = self._log_prior(state)
-
-    def _log_prior(self, state: BackfittingState) -> float:
-        """Log Gamma densities relative to their largest values, so that a function that has left counts nothing."""
-        branches = state.branches
-        if self.b == 0.0 or branches.size == 0:
-            return 0.0
-        rates = self._rates(state)
-        scaled = rates * branches.alpha if self.precisions == "each" else np.mean(rates) * branches.alpha[:1]
-        log = self.a * (np.log(scaled / self.a) + 1.0) if self.a > 0.0 else 0.0
-        return float(np.sum(log - scaled))
+        rates, alpha = self._rates(state), branches.alpha
+        if self.precisions == "single":
+            rates, alpha = np.mean(rates, keepdims=True), alpha[:1]
+        state.log_prior = float(np.sum(log_gamma_prior(alpha, self.a, rates))) if branches.size else 0.0

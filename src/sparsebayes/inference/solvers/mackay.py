@@ -27,7 +27,6 @@ still help.  The certificate is then that of every other solver.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,8 +37,9 @@ from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.objective import Hyperpriors, score, with_best_noise
+from sparsebayes.inference.search.escapes import uncover
 from sparsebayes.inference.solvers.sequential import Sequential, SequentialState
-from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, is_number
+from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, is_positive
 
 # Sweeps go on while they gain this fraction of the tolerance: their steps are many and small.
 _PATIENCE = 0.1
@@ -48,10 +48,6 @@ _REACH = 8.0
 _HALVINGS = 12
 # A slow rule's steps grow by this factor from sweep to sweep while the objective rises.
 _LONGER = 1.5
-# Where sweeps have emptied the model, the whole dictionary is tried again with precisions lower by these factors, at
-# these fractions of the present noise.
-_WIDER = (1e-2, 1e-4, 1e-6, 1e-8)
-_QUIETER = (1.0, 0.1, 0.01)
 # A function leaves MacKay's sweeps when it is not relevant and this weakly determined: by then its precision has grown
 # so far that several may leave at once.
 WEAK = 0.02
@@ -70,30 +66,16 @@ class SweepState(SequentialState):
     finished: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class FixedPoint(Solver[SweepState]):
     """A solver that re-estimates all hyperparameters together, beginning with the whole dictionary."""
 
-    over_relaxed: bool = False
+    over_relaxed: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        a: float = 0.0,
-        b: float = 0.0,
-        c: float = 0.0,
-        d: float = 0.0,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: int | None = None,
-        callback: Callable[..., bool | None] | None = None,
-    ) -> None:
-        self.a = a
-        self.b = b
-        self.c = c
-        self.d = d
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callback = callback
+    a: float = 0.0
+    b: float = 0.0
+    c: float = 0.0
+    d: float = 0.0
 
     @property
     def hyperpriors(self) -> Hyperpriors:
@@ -103,7 +85,7 @@ class FixedPoint(Solver[SweepState]):
     def check(self) -> None:
         """Raise where a setting is out of range."""
         self.hyperpriors.check()
-        self.check_stopping()
+        super().check()
 
     @abstractmethod
     def precisions(self, active: Active) -> Array:
@@ -144,27 +126,15 @@ class FixedPoint(Solver[SweepState]):
         return self._finish(state, tol)
 
     def escape(self, state: SweepState, tol: float) -> Info | None:
-        """Begin again from the whole dictionary with wider priors, where sweeps have emptied the model for nothing.
+        """Add a function that others hide, where sweeps have emptied the model for nothing.
 
         Functions that hardly vary over the data have to have large weights, which the first precisions rule out.
         """
-        empty, problem = state.active, state.active.problem
-        if empty.size or not empty.exact or problem.mean_square == 0.0:
+        empty = state.active
+        found = uncover(empty, tol, learn_noise=state.learn_noise) if empty.exact and not empty.size else None
+        if found is None or self._gain(state, found[1]) <= tol:
             return None
-        first = self.whole(empty)
-        best, height = None, self.objective(empty, state.learn_noise) + tol
-        for wider in _WIDER:
-            for quieter in _QUIETER if state.learn_noise else (1.0,):
-                beta = min(empty.beta / quieter, 1.0 / problem.noise_floor)
-                trial = first.moved(wider * first.alpha, beta)
-                value = self.objective(trial, state.learn_noise)
-                if value > height:
-                    best, height = trial, value
-        if best is None:
-            return None
-        state.active, state.evidence, state.sweeping = best, best.evidence(), True
-        state.refused.clear()
-        return Info("sweep", n_moves=1)
+        return state.reach(found[1], "add", found[0], 1)
 
     # -- sweeps --------------------------------------------------------------------------------------------
 
@@ -173,34 +143,27 @@ class FixedPoint(Solver[SweepState]):
         return active.evidence() + self.hyperpriors.log_prior(active, noise=learn_noise)
 
     def _sweep(self, state: SweepState, tol: float) -> Info | None:
-        size, prior = state.active.size, self.hyperpriors.log_prior(state.active, noise=state.learn_noise)
-        before = state.evidence + prior
+        size, before = state.active.size, self.objective(state.active, state.learn_noise)
         climbed = self._as_far_as_it_ascends(state, before) if size else None
         if climbed is None:
             state.sweeping = False
             return None
         pruned, after = self._prune(*climbed, state.learn_noise)
-        narrow = pruned.narrowed()
-        state.active = narrow
-        prior = self.hyperpriors.log_prior(narrow, noise=state.learn_noise)
-        state.evidence = after - prior if narrow is pruned else narrow.evidence()
-        state.sweeping = after - before > _PATIENCE * tol or narrow.size < size
+        state.active = pruned.narrowed()
+        state.evidence = state.active.evidence()
+        state.sweeping = after - before > _PATIENCE * tol or state.active.size < size
         return Info("sweep", n_moves=1)
 
     def _as_far_as_it_ascends(self, state: SweepState, before: float) -> tuple[Active, float] | None:
         """The proposal, or as much of it as ascends, with its objective; None where none does."""
         active = state.active
-        log_beta = float(np.log(active.beta))
-        step = np.log(self.precisions(active) / active.alpha)
-        noise_step = 0.0
+        step, noise_step, highest = np.log(self.precisions(active) / active.alpha), 0.0, active.beta
         if state.learn_noise:
-            noise_step = float(np.log(self.noise_precision(active))) - log_beta
+            noise_step, highest = np.log(self.noise_precision(active) / active.beta), 1.0 / active.problem.noise_floor
         for length in (state.stride, *(0.5**halving for halving in range(state.stride == 1.0, _HALVINGS))):
             alpha = active.alpha * np.exp(np.clip(length * step, -_REACH, _REACH))
-            beta = float(np.exp(log_beta + np.clip(length * noise_step, -_REACH, _REACH)))
-            trial = active.moved(
-                alpha, min(beta, 1.0 / active.problem.noise_floor) if state.learn_noise else active.beta
-            )
+            beta = active.beta * float(np.exp(np.clip(length * noise_step, -_REACH, _REACH)))
+            trial = active.moved(alpha, min(beta, highest))
             value = self.objective(trial, state.learn_noise)
             if value > before:
                 state.stride = length * _LONGER if self.over_relaxed and length >= 1.0 else 1.0
@@ -243,7 +206,7 @@ class FixedPoint(Solver[SweepState]):
         state.finished = True
         free = state.learn_noise and 1.0 / state.active.beta > 1.01 * state.active.problem.noise_floor
         settled = state.active.settled(_PATIENCE * tol, learn_noise=free)
-        return _done(state, settled, Info("sweep", n_moves=1)) if self._gain(state, settled) > 0.0 else None
+        return state.reach(settled, "sweep", n_moves=1) if self._gain(state, settled) > 0.0 else None
 
     def _move(self, state: SweepState, tol: float) -> Info | None:
         """The move with the largest gain of the objective, if it does gain."""
@@ -260,27 +223,21 @@ class FixedPoint(Solver[SweepState]):
         if trial is None or self._gain(state, trial) < 0.0:
             state.refused.add(chosen)
             return Info(REFUSED, chosen)
-        return _done(state, trial, Info(active.move_to(chosen, alpha), chosen, 1))
+        return state.reach(trial, active.move_to(chosen, alpha), chosen, 1)
 
     def _settle_noise(self, state: SweepState, tol: float) -> Info | None:
         """Move the noise to its best level, if that gains more than ``tol``."""
         if not state.learn_noise:
             return None
-        active, priors = state.active, self.hyperpriors
-        trial = with_best_noise(active, priors.c, priors.noise_rate(active))
-        return _done(state, trial, Info("noise")) if self._gain(state, trial) > tol else None
+        trial = with_best_noise(state.active, self.c, self.hyperpriors.noise_rate(state.active))
+        return state.reach(trial, "noise") if self._gain(state, trial) > tol else None
 
     def _gain(self, state: SweepState, trial: Active) -> float:
         """What a model has more than the present one."""
         return self.objective(trial, state.learn_noise) - self.objective(state.active, state.learn_noise)
 
 
-def _done(state: SweepState, active: Active, info: Info) -> Info:
-    state.active, state.evidence = active, active.evidence()
-    state.refused.clear()
-    return info
-
-
+@dataclass(eq=False, repr=False)
 class MacKay(FixedPoint):
     r"""The fixed point of Tipping 2001 (eqs 12-13 of the report), after MacKay.
 
@@ -294,32 +251,18 @@ class MacKay(FixedPoint):
         Let functions leave the sweeps only when their precision exceeds this, relative to the units of the data, as
         the original implementations did; None lets them leave by :math:`\theta\le0` once they are weakly determined,
         many sweeps earlier.
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win over the estimator's.  A sweep counts as one move.
-    callback : callable, optional
-        ``callback(record, active)`` after every sweep or move; returning True stops the fit.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``; a sweep counts as one move.
     """
 
-    def __init__(
-        self,
-        a: float = 0.0,
-        b: float = 0.0,
-        c: float = 0.0,
-        d: float = 0.0,
-        alpha_max: float | None = None,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: int | None = None,
-        callback: Callable[..., bool | None] | None = None,
-    ) -> None:
-        super().__init__(a, b, c, d, tol, max_iter, random_state, callback)
-        self.alpha_max = alpha_max
+    alpha_max: float | None = None
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
         super().check()
-        if self.alpha_max is not None and not (is_number(self.alpha_max) and 1.0 < self.alpha_max < np.inf):
-            raise ValueError(f"alpha_max={self.alpha_max!r}: expected None, or a finite number above 1")
+        self.expect(
+            "None, or a finite number above 1", lambda x: x is None or (is_positive(x) and x > 1.0), "alpha_max"
+        )
 
     def precisions(self, active: Active) -> Array:
         r""":math:`\gamma_m/\mu_m^2`, with the prior (eq. 12)."""
@@ -343,6 +286,7 @@ class MacKay(FixedPoint):
         return active.alpha > self.alpha_max * unit
 
 
+@dataclass(eq=False, repr=False)
 class EM(FixedPoint):
     r"""Expectation-maximisation over the weights (Tipping 2001, appendix): slower, and it ascends by theory.
 
@@ -355,10 +299,8 @@ class EM(FixedPoint):
         Gamma prior of the precisions; ``b`` is relative to the units of the data.
     c, d : float
         Gamma prior of the inverse noise variance, ``d`` relative likewise.
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win over the estimator's.  A sweep counts as one move.
-    callback : callable, optional
-        ``callback(record, active)`` after every sweep or move; returning True stops the fit.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``; a sweep counts as one move.
     """
 
     over_relaxed = True

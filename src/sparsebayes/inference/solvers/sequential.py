@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -26,7 +25,7 @@ from sparsebayes.inference.search.escapes import doubt, uncover
 from sparsebayes.inference.search.moves import Proposals, best_exchanges, best_merges, best_splits, perform
 from sparsebayes.inference.search.shifting import shift
 from sparsebayes.inference.search.starts import EFFORTS
-from sparsebayes.inference.solvers.solver import REFUSED, Info, Kind, Need, Solver, State, is_number
+from sparsebayes.inference.solvers.solver import REFUSED, Info, Kind, Need, Solver, State, is_count
 
 SELECTIONS = ("greedy", "ordered", "random")
 INITIALISATIONS = ("projection", "bias")
@@ -59,7 +58,13 @@ class SequentialState(State):
     position: int = -1
     shifts: bool = True
 
+    def reach(self, active: Active, move: str, function: int = -1, n_moves: int = 0) -> Info:
+        """Go on from another model, and say what led there."""
+        self.since_noise += n_moves
+        return super().reach(active, move, function, n_moves)
 
+
+@dataclass(eq=False, repr=False)
 class Sequential(Solver[SequentialState]):
     """Sequential evidence maximisation.
 
@@ -97,37 +102,16 @@ class Sequential(Solver[SequentialState]):
         ``callback(record, active)`` after every move; returning True stops the fit.
     """
 
-    def __init__(
-        self,
-        selection: str = "greedy",
-        initialisation: str = "projection",
-        effort: str = "default",
-        batch: int = BATCH,
-        noise_every: int = 5,
-        sweeps: bool = True,
-        exchange: str = "never",
-        split_merge: bool = False,
-        candidates: Callable[[Array, np.random.Generator], Array] | None = None,
-        rounds: int = 10,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: int | None = None,
-        callback: Callable[..., bool | None] | None = None,
-    ) -> None:
-        self.selection = selection
-        self.initialisation = initialisation
-        self.effort = effort
-        self.batch = batch
-        self.noise_every = noise_every
-        self.sweeps = sweeps
-        self.exchange = exchange
-        self.split_merge = split_merge
-        self.candidates = candidates
-        self.rounds = rounds
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callback = callback
+    selection: str = "greedy"
+    initialisation: str = "projection"
+    effort: str = "default"
+    batch: int = BATCH
+    noise_every: int = 5
+    sweeps: bool = True
+    exchange: str = "never"
+    split_merge: bool = False
+    candidates: Callable[[Array, np.random.Generator], Array] | None = None
+    rounds: int = 10
 
     # -- the solver contract -------------------------------------------------------------------------------
 
@@ -163,21 +147,9 @@ class Sequential(Solver[SequentialState]):
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
-        for name, value, known in (
-            ("selection", self.selection, SELECTIONS),
-            ("initialisation", self.initialisation, INITIALISATIONS),
-            ("effort", self.effort, EFFORTS),
-            ("exchange", self.exchange, EXCHANGES),
-        ):
-            if value not in known:
-                raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
-        for name in ("batch", "noise_every", "rounds"):
-            value = getattr(self, name)
-            if not (is_number(value, Integral) and value >= 1):
-                raise ValueError(f"{name}={value!r}: expected a positive integer")
-        if self.candidates is not None and not callable(self.candidates):
-            raise ValueError(f"candidates={self.candidates!r}: expected a callable or None")
-        self.check_stopping()
+        self.expect_one_of(selection=SELECTIONS, initialisation=INITIALISATIONS, effort=EFFORTS, exchange=EXCHANGES)
+        self.expect("a positive integer", is_count, "batch", "noise_every", "rounds")
+        super().check()
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SequentialState:
         """Begin from these functions, usually none."""
@@ -192,57 +164,30 @@ class Sequential(Solver[SequentialState]):
             state.since_noise = 0
             noisier = with_paper_noise(active)
             if noisier is not None:
-                state.active = noisier
-                return self._done(state, "noise")
+                return state.reach(noisier, "noise")
         scores = score(active)
-        choice = self._choice(state, scores, tol)
+        choice = self._choose(state, scores, tol)
         if choice is None:
             return self._finish(state, scores, tol)
         if self.sweeps and not np.any(scores.structural & (scores.gain > tol)):
             settled = active.settled(tol, learn_noise=False)
             if settled is not active and not (active.exact and settled.objective() <= active.objective() + tol):
-                state.active = settled
-                return self._done(state, "sweep", n_moves=active.size)
-        if self.exchange == "always" and active.size:
-            swapped = self._exchange(state, best_exchanges, float(scores.gain[choice]))
-            if swapped is not None:
-                return swapped
-        return self._move(state, scores, choice, tol)
-
-    def _choice(self, state: SequentialState, scores: Moves, tol: float) -> int | None:
-        """The function of the next move; None where none gains ``tol``."""
-        first = None if state.refused else self._first(state, scores)
-        return self._select(state, scores, tol) if first is None else first
+                return state.reach(settled, "sweep", n_moves=active.size)
+        wanted = self.exchange == "always" and active.size > 0
+        swapped = self._exchange(state, best_exchanges, float(scores.gain[choice])) if wanted else None
+        return swapped or self._move(state, scores, choice, tol)
 
     def escape(self, state: SequentialState, tol: float) -> Info | None:
         """Add a function that the others hide, where there is one."""
         found = uncover(state.active, tol, learn_noise=state.learn_noise)
-        if found is None:
-            return None
-        function, state.active = found
-        return self._done(state, "add", function, 1)
-
-    def _shift(self, state: SequentialState) -> Info | None:
-        """Move all functions at once, as long as that is worth its while; None where it is not."""
-        moved = shift(state.active, _WORTHWHILE, learn_noise=state.learn_noise) if state.shifts else None
-        if moved is None:
-            state.shifts, state.evidence = False, state.active.evidence()
-            return None
-        state.active = moved
-        return self._done(state, "shift", n_moves=moved.size)
+        return None if found is None else state.reach(found[1], "add", found[0], 1)
 
     # -- which move ----------------------------------------------------------------------------------------
 
-    def _first(self, state: SequentialState, scores: Moves) -> int | None:
-        """First function of an empty model (T&F step 2, section 4.1; its best precision is eq. 26); None afterwards."""
-        if state.active.size or not np.any(scores.gain > 0.0):
-            return None
-        bias = state.active.problem.bias
-        if self.initialisation == "bias" and bias is not None and scores.gain[bias] > 0.0:
-            return bias
-        return int(np.argmax(scores.gain >= np.max(scores.gain) * (1.0 - _TIE)))
-
-    def _select(self, state: SequentialState, scores: Moves, tol: float) -> int | None:
+    def _choose(self, state: SequentialState, scores: Moves, tol: float) -> int | None:
+        """The function of the next move; None where none gains ``tol``."""
+        if state.active.size == 0 and not state.refused and np.any(scores.gain > 0.0):
+            return self._first(state.active.problem.bias, scores)
         gains = scores.gain > tol
         gains[list(state.refused)] = False
         gaining = np.flatnonzero(gains)
@@ -258,6 +203,12 @@ class Sequential(Solver[SequentialState]):
         inside = tied[scores.in_model[tied]]  # a copy of a function in the model gains what re-estimation would
         return int(inside[0] if len(inside) else tied[0])
 
+    def _first(self, bias: int | None, scores: Moves) -> int:
+        """First function of an empty model (T&F step 2, section 4.1; its best precision is eq. 26)."""
+        if self.initialisation == "bias" and bias is not None and scores.gain[bias] > 0.0:
+            return bias
+        return int(np.argmax(scores.gain >= np.max(scores.gain) * (1.0 - _TIE)))
+
     # -- making it -----------------------------------------------------------------------------------------
 
     def _move(self, state: SequentialState, scores: Moves, i: int, at_least: float = 0.0) -> Info:
@@ -268,8 +219,7 @@ class Sequential(Solver[SequentialState]):
         if after is None or rounding:
             state.refused.add(i)
             return Info(REFUSED, i)
-        state.active = after
-        return self._done(state, active.move_to(i, alpha), i, 1)
+        return state.reach(after, active.move_to(i, alpha), i, 1)
 
     def _finish(self, state: SequentialState, scores: Moves, tol: float) -> Info | None:
         """No move gains ``tol``: drop what has no relevance left, settle the noise, or declare convergence."""
@@ -279,45 +229,32 @@ class Sequential(Solver[SequentialState]):
             return self._move(state, scores, int(np.argmax(np.where(idle, scores.gain, -1.0))))
         if state.learn_noise:
             before, quieter = state.active.evidence(), with_best_noise(state.active)
-            state.active = quieter if quieter.evidence() > before else state.active
             if quieter.evidence() > before + tol:
-                return self._done(state, "noise")
+                return state.reach(quieter, "noise")
+            if quieter.evidence() > before:
+                state.active, state.evidence = quieter, quieter.evidence()
         return self._escape(state, tol)
 
     def _escape(self, state: SequentialState, tol: float) -> Info | None:
         """Where no single move gains by its score: all functions moved, narrow misses, several functions at once."""
         active = state.active
-        if active.approximate or active.problem.parent is not None:
-            shifted = self._shift(state)
+        if state.shifts and (active.approximate or active.problem.parent is not None):
+            shifted = shift(active, _WORTHWHILE, learn_noise=state.learn_noise)
             if shifted is not None:
-                return shifted
+                return state.reach(shifted, "shift", n_moves=shifted.size)
+            state.shifts = False
         made = doubt(active, state.refused, tol) if active.approximate else None
-        if made is None:
-            return self._swap(state, tol)
-        kind, function, state.active = made
-        return self._done(state, kind, function, 1)
-
-    def _swap(self, state: SequentialState, tol: float) -> Info | None:
-        """Where no single move gains: several functions at once (see ``moves.py``)."""
+        if made is not None:
+            kind, function, after = made
+            return state.reach(after, kind, function, 1)
         kinds = [best_exchanges, best_merges] if self.split_merge or self.exchange != "never" else []
         kinds += [best_splits] if self.split_merge else []
-        for propose in kinds:
-            swapped = self._exchange(state, propose, tol)
-            if swapped is not None:
-                return swapped
-        return None
+        return next(filter(None, (self._exchange(state, propose, tol) for propose in kinds)), None)
 
     def _exchange(self, state: SequentialState, propose: Proposals, at_least: float) -> Info | None:
         """The first proposal of this kind that really raises the evidence."""
         for swap in propose(state.active, at_least):
             after = perform(state.active, swap)
             if after is not None:
-                state.active = after
-                return self._done(state, swap.kind, swap.into[0], 1)
+                return state.reach(after, swap.kind, swap.into[0], 1)
         return None
-
-    def _done(self, state: SequentialState, kind: str, function: int = -1, n_moves: int = 0) -> Info:
-        state.evidence = state.active.evidence()
-        state.since_noise += n_moves
-        state.refused.clear()
-        return Info(kind, function, n_moves)

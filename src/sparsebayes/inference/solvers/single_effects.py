@@ -43,9 +43,8 @@ best.  With :math:`T_l=E\|\mathbf t-\boldsymbol\Phi\sum_{k\ne l}\mathbf b_k\|^2`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ from sparsebayes.design import Design
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_number
+from sparsebayes.inference.solvers.solver import Info, Kind, Solver, State, is_count
 from sparsebayes.inference.status import Status
 from sparsebayes.typing import Array, Index
 
@@ -96,10 +95,8 @@ class Correlations:
     ----------
     design : Design
         The candidates.
-    target : ndarray of shape (N,)
-        What they are to explain.
-    weights : ndarray of shape (N,)
-        Of the rows.
+    target, weights : ndarray of shape (N,)
+        What they are to explain, and the weights of the rows.
     constant : ndarray of shape (N,), optional
         A function that is fitted beside the candidates, without a prior.
     size : float
@@ -121,17 +118,16 @@ class Correlations:
         candidates: NDArray[np.bool_] | None = None,
         unexplained: float = 0.0,
     ) -> None:
-        self.design, self.weights, self.size = design, weights, float(size)
+        self.design, self.weights, self.size, self.constant = design, weights, float(size), constant
         # The constant takes one observation for itself.
         self.observations = max(self.size - (constant is not None), 1.0)
-        if constant is None:
-            self._means = np.zeros(design.shape[1])
-        else:
-            unit = constant / np.sqrt(float(weights @ np.square(constant)))
-            largest = np.max(np.abs(target), initial=0.0)
-            target = target - unit * float(weights @ (unit * target))
-            target[np.abs(target) <= _ROUNDING * largest] = 0.0
-            self._means = design.correlate(weights * unit)
+        self.unit = np.zeros(len(target))
+        if constant is not None:
+            self.unit = constant / np.sqrt(float(weights @ np.square(constant)))
+            rounding = _ROUNDING * np.max(np.abs(target), initial=0.0)
+            target = target - self.fitted(target)
+            target[np.abs(target) <= rounding] = 0.0
+        self._means = design.correlate(weights * self.unit)
         squares = design.sqnorms(weights)
         norms = squares - np.square(self._means)
         self.usable = norms > _CONSTANT * np.where(squares > 0.0, squares, 1.0)
@@ -141,6 +137,14 @@ class Correlations:
         self.products = self.scale * design.correlate(weights * target)
         self.total = float(weights @ np.square(target)) + unexplained
         self._kept: dict[int, Array] = {}
+
+    def fitted(self, target: Array) -> Array:
+        """What the constant takes of a target, on the rows."""
+        return self.unit * float(self.weights @ (self.unit * target))
+
+    def values(self, idx: Index) -> Array:
+        """Some candidates on the rows, scaled, and without what the constant takes of them, (N, k)."""
+        return self.scale[idx] * (self.design.columns(idx) - np.outer(self.unit, self._means[idx]))
 
     def times(self, b: Array) -> Array:
         """Gram matrix times coefficients of the scaled columns."""
@@ -202,6 +206,11 @@ class Effect:
     def expected(self) -> Array:
         """Expected coefficients."""
         return self.exists * self.alpha * self.mean
+
+    @property
+    def squares(self) -> Array:
+        """Expected squares of the coefficients."""
+        return self.exists * self.alpha * (np.square(self.mean) + self.variance)
 
     @property
     def square(self) -> float:
@@ -280,7 +289,6 @@ class Search:
     ) -> None:
         self.problem, self.noise, self.rise = problem, noise, rise
         self.max_effects = min(max_effects or max(10, int(problem.size) // 4), len(problem.usable))
-        self.variance = max(problem.total / problem.observations, np.finfo(float).tiny)
         self._log_count = float(np.log(max(problem.usable.sum(), 1)))
 
     def hyper(self, noise: float, prior: float) -> Hyperparameters:
@@ -366,8 +374,7 @@ class Search:
             count = len(state.effects)
             state = self.sweep(state)
             bound = self.bound(state)
-            if learn:
-                state = self.learn(state)
+            state = self.learn(state) if learn else state
             rise, before = bound - before, bound
             if len(state.effects) == count and (rise < self.rise or bound + _HOPE * rise < beyond):
                 break
@@ -388,9 +395,8 @@ class Search:
             left = max(self.problem.total - float(weights @ products[at]), _EXACT * self.problem.total)
             noise = max(left, np.finfo(float).tiny) / max(self.problem.observations - len(at), 1.0)
         prior = np.mean(np.square(weights)) if len(at) else np.max(np.square(products), initial=0.0) / n**2
-        expected = np.zeros((len(at), len(products)))
-        expected[np.arange(len(at)), at] = weights
         hyper = self.hyper(noise, float(prior))
+        expected = weights[:, None] * (np.arange(len(products)) == at[:, None])
         return self.state((self.placed(b, hyper) for b in expected), hyper)
 
     def extend(self, state: Effects) -> Iterator[Effects]:
@@ -463,12 +469,14 @@ class Search:
         for climbed in self.climb(state):
             state = climbed
             yield state
-        if self.noise is None and len(state.effects) <= _FEW_EFFECTS:
-            most = min(self.max_effects, _FEW_EFFECTS)
-            for held in (share * self.variance for share in _HELD):
-                search = Search(self.problem, noise=held, max_effects=most, rise=_ROUGHLY)
-                *_, begun = search.extend(search.start([], held))
-                yield from self.climb(begun)
+        if self.noise is not None or len(state.effects) > _FEW_EFFECTS:
+            return
+        most = min(self.max_effects, _FEW_EFFECTS)
+        for share in _HELD:
+            held = share * max(self.problem.total / self.problem.observations, np.finfo(float).tiny)
+            search = Search(self.problem, noise=held, max_effects=most, rise=_ROUGHLY)
+            *_, begun = search.extend(search.start([], held))
+            yield from self.climb(begun)
 
     def finish(self, state: Effects) -> Effects:
         """The effects as they are reported, and what one more would be, if there may be one: probably none."""
@@ -503,9 +511,7 @@ class Found:
     @classmethod
     def of(cls, problem: Correlations, state: Effects) -> Found:
         """Those of a search."""
-        expected = np.array([effect.expected for effect in state.effects]).reshape(
-            len(state.effects), len(problem.scale)
-        )
+        expected = np.reshape([effect.expected for effect in state.effects], (-1, len(problem.scale)))
         return cls(csr_array(expected * problem.scale), state.hyper.noise, state.hyper.prior)
 
     def scaled(self, unit: float) -> Found:
@@ -541,6 +547,7 @@ class SingleEffectsState(State):
         return 1.0 / self.active.beta if self.best is None else self.best.hyper.noise
 
 
+@dataclass(eq=False, repr=False)
 class SingleEffects(Solver[SingleEffectsState]):
     r"""A sum of single effects (regression only): which functions, where several could do the same.
 
@@ -552,35 +559,17 @@ class SingleEffects(Solver[SingleEffectsState]):
     ----------
     max_effects : int, optional
         Largest number of effects; None means a quarter of the rows, and at least ten.
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win.  An iteration is an effect that comes, or an exchange; ``tol``
-        is for the model's precisions and the certificate.
-    callback : callable, optional
-        ``callback(record, active)`` after every iteration; returning True stops the fit.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``.  An iteration is an effect that comes, or an exchange; ``tol`` is for the model's
+        precisions and the certificate.
     """
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST})
     takes_why = "its effects are those of a regression; inclusion_ and credible_sets() answer after every other solver"
+    status_if_uncertified = Status.SINGLE_EFFECTS
     takes_shared = False
 
-    def __init__(
-        self,
-        max_effects: int | None = None,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: int | None = None,
-        callback: Callable[..., bool | None] | None = None,
-    ) -> None:
-        self.max_effects = max_effects
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callback = callback
-
-    @property
-    def status_if_uncertified(self) -> Status:
-        """The bound of single effects is what converges."""
-        return Status.SINGLE_EFFECTS
+    max_effects: int | None = None
 
     @property
     def in_batches(self) -> bool:
@@ -590,7 +579,7 @@ class SingleEffects(Solver[SingleEffectsState]):
     def check(self) -> None:
         """Raise where a setting is out of range."""
         check_max_effects(self.max_effects)
-        self.check_stopping()
+        super().check()
 
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SingleEffectsState:
         """Nothing yet; the first effects will be at the functions of this model."""
@@ -606,14 +595,8 @@ class SingleEffects(Solver[SingleEffectsState]):
             unexplained=problem.unexplained,
         )
         search = Search(candidates, noise=None if learn_noise else noise, max_effects=self.max_effects)
-        return SingleEffectsState(
-            active=active,
-            learn_noise=learn_noise,
-            evidence=-np.inf,
-            rng=rng,
-            search=search,
-            steps=search.run(active.indices, noise),
-        )
+        steps = search.run(active.indices, noise)
+        return SingleEffectsState(active, learn_noise, -np.inf, rng, search=search, steps=steps)
 
     def step(self, state: SingleEffectsState, tol: float) -> Info | None:
         """One effect more, or others; the best so far stay."""
@@ -625,10 +608,6 @@ class SingleEffects(Solver[SingleEffectsState]):
         if bound > state.evidence:
             state.best, state.evidence = found, bound
         return Info("sweep", n_moves=1)
-
-    def shown(self, state: SingleEffectsState) -> Active:
-        """The model of the effects so far."""
-        return self.model(state)
 
     def model(self, state: SingleEffectsState) -> Active:
         """The most probable function of every effect, and the constant, at the joint maximum of their evidence."""
@@ -652,5 +631,5 @@ class SingleEffects(Solver[SingleEffectsState]):
 
 def check_max_effects(value: Any) -> None:
     """Refuse a largest number of effects that is none."""
-    if value is not None and not (is_number(value, Integral) and value >= 1):
+    if value is not None and not is_count(value):
         raise ValueError(f"max_effects={value!r}: expected None or a positive integer")

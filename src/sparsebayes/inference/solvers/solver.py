@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from numbers import Integral, Real
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -108,10 +108,11 @@ class State:
         """Noise variance; 1 where the likelihood has none."""
         return 1.0 / self.active.beta
 
-    def widen(self, active: Active) -> None:
-        """Go on with the same model in a larger working set, where everything may be tried again."""
-        self.active = active
+    def reach(self, active: Active, move: str, function: int = -1, n_moves: int = 0) -> Info:
+        """Go on from another model, where everything may be tried again, and say what led there."""
+        self.active, self.evidence = active, active.evidence()
         self.refused.clear()
+        return Info(move, function, n_moves)
 
     def remembered(self) -> dict[str, Any]:
         """What a search that goes on later must know beside the model, as plain data."""
@@ -132,23 +133,41 @@ def is_number(value: object, kind: type = Real) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
-class Solver(BaseEstimator, ABC, Generic[S]):
-    """One way to maximise the objective, with states of its own type S; its parameters are as in scikit-learn.
+def is_count(value: object) -> bool:
+    """Whether this is a positive integer."""
+    return is_number(value, Integral) and cast(int, value) >= 1
+
+
+def is_positive(value: object) -> bool:
+    """Whether this is a positive, finite number."""
+    return is_number(value) and 0.0 < cast(float, value) < np.inf
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Stopping:
+    """What all solvers can be told.
 
     ``tol``, ``max_iter`` and ``random_state`` win over the estimator's where they are given; ``callback(record,
     active)`` is called after every move and ends the fit by returning True.
     """
+
+    tol: float | None = None
+    max_iter: int | None = None
+    random_state: int | None = None
+    callback: Callable[..., bool | None] | None = None
+
+
+class Solver(Stopping, BaseEstimator, ABC, Generic[S]):
+    """One way to maximise the objective, with states of its own type S; its parameters are as in scikit-learn."""
 
     # Kinds of likelihoods that it takes, and why no others.
     takes: ClassVar[frozenset[Kind]] = frozenset(Kind)
     takes_why: ClassVar[str] = ""
     # Whether it takes several targets with one set of functions.
     takes_shared: ClassVar[bool] = True
+    # What it means that the search ended by itself where single moves would still raise the evidence.
+    status_if_uncertified: ClassVar[Status] = Status.STALLED
 
-    tol: float | None = None
-    max_iter: int | None = None
-    random_state: int | None = None
-    callback: Callable[..., bool | None] | None = None
     candidates: Callable[..., Any] | None = None
     rounds: int = 0
     split_merge: bool = False
@@ -166,9 +185,8 @@ class Solver(BaseEstimator, ABC, Generic[S]):
         centred : bool
             Whether functions are centred on rows.
         """
-        return (
-            {} if kind is Kind.GAUSSIAN else {Need.ROWS: "needs all rows at every step where targets are not Gaussian"}
-        )
+        why = "needs all rows at every step where targets are not Gaussian"
+        return {} if kind is Kind.GAUSSIAN else {Need.ROWS: why}
 
     def silent(self) -> Self:
         """The same without its callback."""
@@ -208,35 +226,36 @@ class Solver(BaseEstimator, ABC, Generic[S]):
         return FLAT
 
     @property
-    def status_if_uncertified(self) -> Status:
-        """What it means that the search ended by itself where single moves would still raise the evidence."""
-        return Status.STALLED
-
-    @property
     def own_objective(self) -> bool:
         """Whether the search is for something else than the evidence."""
         return self.status_if_uncertified is not Status.STALLED
 
-    @abstractmethod
     def check(self) -> None:
         """Raise where a setting is out of range."""
+        self.expect("a positive integer", lambda value: value is None or is_count(value), "max_iter")
+        self.expect("a positive, finite number", lambda value: value is None or is_positive(value), "tol")
+        self.expect("a callable or None", lambda value: value is None or callable(value), "callback", "candidates")
 
-    def check_stopping(self) -> None:
-        """Raise where a setting that all solvers share is out of range."""
-        if self.max_iter is not None and not (is_number(self.max_iter, Integral) and self.max_iter >= 1):
-            raise ValueError(f"max_iter={self.max_iter!r}: expected a positive integer")
-        if self.tol is not None and not (is_number(self.tol) and 0.0 < self.tol < np.inf):
-            raise ValueError(f"tol={self.tol!r}: expected a positive, finite number")
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback={self.callback!r}: expected a callable or None")
+    def expect(self, what: str, fits: Callable[[Any], bool], *names: str) -> None:
+        """Raise where one of these settings does not fit."""
+        for name in names:
+            if not fits(getattr(self, name)):
+                raise ValueError(f"{name}={getattr(self, name)!r}: expected {what}")
+
+    def expect_one_of(self, **known: Sequence[str]) -> None:
+        """Raise where a setting is none of those that are known."""
+        for name, choices in known.items():
+            if getattr(self, name) not in choices:
+                value, names = getattr(self, name), ", ".join(map(repr, choices))
+                raise ValueError(f"{name}={value!r} is not known; choose one of {names}")
 
     @abstractmethod
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> S:
         """Begin from this model, usually an empty one."""
 
     def shown(self, state: S) -> Active:
-        """The model that a callback is shown."""
-        return state.active
+        """The model that a callback is shown: where the search is for something else, one made for it."""
+        return self.model(state) if self.own_objective else state.active
 
     def model(self, state: S) -> Active:
         """The model that the search has reached, computed from nothing but the data."""

@@ -15,7 +15,6 @@ O(nl) a step and O(nl) memory.  What the printed algorithm leaves open is settle
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral
 
@@ -25,7 +24,7 @@ from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.evidence import Array, gaussian_log_likelihood
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.solvers.solver import Info, Kind, Need, Solver, State, is_number
+from sparsebayes.inference.solvers.solver import Info, Kind, Need, Solver, State, is_number, is_positive
 from sparsebayes.inference.status import Status
 
 RETURNING = ("later", "at once", "never")
@@ -87,13 +86,10 @@ class Subset:
         if schur <= _IN_SPAN * float(np.sum(column**2)):
             return False
         direction = np.append(beta, -1.0)
-        grown = np.zeros((self.size + 1, self.size + 1))
-        grown[:-1, :-1] = self.inverse
-        self.inverse = grown + np.outer(direction, direction) / schur  # eq. 7
         # βᵀb_P − b_s = −φ_sᵀ(t − Φ_P w), which does not cancel
         slope = -(column.T @ self.residual)[0]
-        padded = np.vstack([self.weights, np.zeros((1, self.weights.shape[1]))])
-        self.weights = padded + direction[:, None] * slope / schur  # eq. 9
+        self.inverse = np.pad(self.inverse, (0, 1)) + np.outer(direction, direction) / schur  # eq. 7
+        self.weights = np.pad(self.weights, ((0, 1), (0, 0))) + direction[:, None] * slope / schur  # eq. 9
         self.columns = np.asfortranarray(np.hstack([self.columns, column]))
         self.indices.append(i)
         self.log_det += float(np.log(schur))
@@ -142,6 +138,7 @@ class SubsetState(State):
         return max(mean, problem.noise_floor)
 
 
+@dataclass(eq=False, repr=False)
 class SubsetSelection(Solver[SubsetState]):
     r"""Greedy selection by the largest residual, with removal (regression only).
 
@@ -157,53 +154,27 @@ class SubsetSelection(Solver[SubsetState]):
     returning : {"later", "at once", "never"}
         When a removed function is a candidate again: after the next step (default); at the next one, where the same
         function may be chosen and removed until the search ends; or never, which keeps many more functions.
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win.  ``tol`` is only for the certificate: the search has its own
-        rule.
-    callback : callable, optional
-        ``callback(record, active)`` after every step; returning True stops the fit.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``.  ``tol`` is only for the certificate: the search has its own rule.
     """
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST})
     takes_why = "it lowers a squared error"
+    status_if_uncertified = Status.SUBSET
 
-    def __init__(
-        self,
-        ridge: float = 1e-3,
-        threshold: float = 1e4,
-        removals: int | None = None,
-        returning: str = "later",
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: int | None = None,
-        callback: Callable[..., bool | None] | None = None,
-    ) -> None:
-        self.ridge = ridge
-        self.threshold = threshold
-        self.removals = removals
-        self.returning = returning
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callback = callback
-
-    @property
-    def status_if_uncertified(self) -> Status:
-        """The search follows a rule of its own."""
-        return Status.SUBSET
+    ridge: float = 1e-3
+    threshold: float = 1e4
+    removals: int | None = None
+    returning: str = "later"
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
-        for name in ("ridge", "threshold"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0.0 < value < np.inf):
-                raise ValueError(f"{name}={value!r}: expected a positive, finite number")
-        if self.removals is not None and not (is_number(self.removals, Integral) and self.removals >= 0):
-            raise ValueError(f"removals={self.removals!r}: expected None or an integer, at least 0")
-        if self.returning not in RETURNING:
-            choices = ", ".join(map(repr, RETURNING))
-            raise ValueError(f"returning={self.returning!r} is not known; choose one of {choices}")
-        self.check_stopping()
+        self.expect("a positive, finite number", is_positive, "ridge", "threshold")
+        self.expect(
+            "None or an integer, at least 0", lambda n: n is None or (is_number(n, Integral) and n >= 0), "removals"
+        )
+        self.expect_one_of(returning=RETURNING)
+        super().check()
 
     # -- the solver contract -------------------------------------------------------------------------------
 
@@ -214,34 +185,28 @@ class SubsetSelection(Solver[SubsetState]):
     def init(self, active: Active, learn_noise: bool, rng: np.random.Generator) -> SubsetState:
         """An empty subset."""
         subset = Subset(active.problem, self.ridge)
-        return SubsetState(active=active, learn_noise=learn_noise, evidence=active.evidence(), rng=rng, subset=subset)
+        return SubsetState(active, learn_noise, active.evidence(), rng, subset=subset)
 
     def step(self, state: SubsetState, tol: float) -> Info | None:
         """Steps 2-8 of the algorithm: add one function, then remove one if that costs next to nothing."""
-        subset = state.subset
-        limit = subset.problem.n_effective / 10.0 if self.removals is None else self.removals
-        if state.removed > limit:
+        subset, problem = state.subset, state.subset.problem
+        if state.removed > (problem.n_effective / 10.0 if self.removals is None else self.removals):
             return None
         chosen = self._choose(state)
         if chosen is None:
             return None
         if self.returning == "later":
             state.barred.clear()
-        losses = subset.losses()
+        losses, move, moves = subset.losses(), "add", 1
         least = int(np.argmin(losses))  # eq. 17
-        moves = 1
-        if losses[least] <= subset.problem.n_targets * subset.problem.mean_square / self.threshold:
+        if losses[least] <= problem.n_targets * problem.mean_square / self.threshold:
             if self.returning != "at once":
                 state.barred.add(subset.indices[least])
             subset.remove(least)
             state.removed += 1
-            moves = 2
+            move, moves = "exchange", 2
         state.evidence = self._evidence(state)
-        return Info("add" if moves == 1 else "exchange", chosen, moves)
-
-    def shown(self, state: SubsetState) -> Active:
-        """The model, factored."""
-        return self.model(state)
+        return Info(move, chosen, moves)
 
     def model(self, state: SubsetState) -> Active:
         """Exact posterior of the subset, every precision λ/σ²."""
@@ -256,15 +221,12 @@ class SubsetSelection(Solver[SubsetState]):
         subset, problem = state.subset, state.subset.problem
         scores = self._scores(subset)
         scores[~problem.eligible] = -1.0
-        scores[subset.indices] = -1.0
-        scores[list(state.barred)] = -1.0
-        while True:
-            i = int(np.argmax(scores))
-            if scores[i] < 0.0:
-                return None
+        scores[[*subset.indices, *state.barred]] = -1.0
+        while scores[i := int(np.argmax(scores))] >= 0.0:
             if subset.add(i):
                 return i
             scores[i] = -1.0
+        return None
 
     @staticmethod
     def _scores(subset: Subset) -> Array:

@@ -26,25 +26,24 @@ bound of Jaakkola & Jordan (``bound.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import gammaln
 
 from sparsebayes.inference.models.bound import BoundActive
-from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.solvers.mackay import FixedPoint
+from sparsebayes.inference.solvers.mackay import EM
 from sparsebayes.inference.solvers.solver import Kind
 
-_VANISHING = 1e-200
 
-
-class Variational(FixedPoint):
+@dataclass(eq=False, repr=False)
+class Variational(EM):
     r"""Variational relevance vector machine.
 
-    A function leaves as soon as :math:`\theta_m\le0`: iterating :math:`q(w_m)` and :math:`q(\alpha_m)` alone would then
-    send :math:`\langle\alpha_m\rangle` to where only the hyperprior holds it.
+    The means of :math:`q(\alpha_m)` and :math:`q(\beta)`, shape over rate, are the updates of ``EM``.  A function
+    leaves as soon as :math:`\theta_m\le0`: iterating :math:`q(w_m)` and :math:`q(\alpha_m)` alone would then send
+    :math:`\langle\alpha_m\rangle` to where only the hyperprior holds it.
 
     Parameters
     ----------
@@ -52,29 +51,17 @@ class Variational(FixedPoint):
         Gamma prior of the precisions; ``b`` is relative to the units of the data.
     c, d : float
         Gamma prior of the inverse noise variance, ``d`` relative likewise.
-    tol, max_iter, random_state : optional
-        As in the estimators; where given here, they win over the estimator's.  A sweep counts as one move.
-    callback : callable, optional
-        ``callback(record, active)`` after every sweep or move; returning True stops the fit.
+    tol, max_iter, random_state, callback : optional
+        As in ``Sequential``; a sweep counts as one move.
     """
-
-    over_relaxed = True
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST, Kind.LOGISTIC})
     takes_why = "it bounds the logistic of two classes, and has no bound for others"
 
-    def __init__(
-        self,
-        a: float = 1e-6,
-        b: float = 1e-6,
-        c: float = 1e-6,
-        d: float = 1e-6,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: int | None = None,
-        callback: Callable[..., bool | None] | None = None,
-    ) -> None:
-        super().__init__(a, b, c, d, tol, max_iter, random_state, callback)
+    a: float = 1e-6
+    b: float = 1e-6
+    c: float = 1e-6
+    d: float = 1e-6
 
     def whole(self, active: Active) -> Active:
         """All functions; two classes by their bound, which begins where all outputs are zero."""
@@ -83,19 +70,6 @@ class Variational(FixedPoint):
         if start.exact:
             return start
         return BoundActive(problem, start.indices, start.alpha, np.zeros(problem.likelihood.shape[0]))
-
-    def precisions(self, active: Active) -> Array:
-        r""":math:`\langle\alpha_m\rangle`, shape over rate of :math:`q(\alpha_m)`."""
-        half = 0.5 * active.problem.n_targets
-        rate = self.hyperpriors.rates(active)[active.indices] + half * (active.squared_mean() + active.variance)
-        return (self.a + half) / np.maximum(rate, _VANISHING)
-
-    def noise_precision(self, active: Active) -> float:
-        r""":math:`\langle\beta\rangle`, shape over rate of :math:`q(\beta)`."""
-        problem = active.problem
-        spread = problem.n_targets * float(np.sum(active.well_determined)) / active.beta  # tr(ΦΣΦᵀ) = Σγ/β
-        rate = self.hyperpriors.noise_rate(active) + 0.5 * (active.residual_sumsq + spread)
-        return (self.c + 0.5 * problem.n_targets * problem.n_effective) / max(rate, _VANISHING)
 
     def lower_bound(self, active: Active, *, learn_noise: bool) -> float:
         r""":math:`\mathcal F` of a model, with all constants: for models of equal size.
