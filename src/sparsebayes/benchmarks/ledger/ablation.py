@@ -66,7 +66,6 @@ class Variation:
 _POLICIES = (
     Variation("no kicks", "search.starts", "KICKS", []),
     Variation("two kicks", "search.starts", "KICKS", [4.0, 2.0]),
-    Variation("kicks go round once", "fit.run", "_WORTHWHILE", math.inf),
     Variation("no start from all functions", "search.starts", "_SMALL_DICTIONARY", 0),
     Variation("every start is trusted", "fit.run", "_UNSUSPICIOUS", math.inf),
     Variation("no judge of the noise", "fit.guard", "SUSPICIOUS", math.inf),

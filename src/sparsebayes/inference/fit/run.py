@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,12 +22,11 @@ from sparsebayes.inference.search.starts import (
     FIRST_NOISE,
     WIDER,
     Begun,
+    Course,
     Plan,
     ascend,
     carried,
-    continued,
     random_model,
-    search_sample,
 )
 from sparsebayes.inference.search.working import Problem, empty_model, widened, working_problem
 from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, State
@@ -36,13 +36,17 @@ from sparsebayes.threads import one_thread
 _CERTIFICATION_ROUNDS = 3
 # What another start has to bring, in nats: of maxima that are as good as each other rounding would choose.
 _HARDLY = 0.1
-# What a kick has to bring for all of them to be tried again, in nats.
-_WORTHWHILE = 1.0
 # Shares of a search that are behind when the pass over all rows, the search on a part of them, the places on all rows,
 # the climb among nearly dependent functions and the certificate begin: means over 40,000 rows of protein, 50,000 of
 # diamonds and 60,000 of kegg, in processor seconds, halved where both of two cores compute.  Where there is no such
 # pass, all but the certificate is places.
-_STAGES = (0.07, 0.42, 0.54, 0.67, 0.89)
+_STAGES = {
+    "a pass over all rows": (0.07, 0.42),
+    "the search on a part of the rows": (0.42, 0.54),
+    "the search": (0.0, 0.89),
+    "the certificate": (0.89, 1.0),
+}
+_AFTER_A_PART = (0.54, 0.67)
 # Functions up to which a search begins from nothing as well: one with an objective of its own, which was begun from the
 # functions that the evidence chooses, and one of classes or counts, where the first functions are all and single ones
 # find others than batches (twenty draws of Ripley's mixture: .33 nats on average, at worst none; 2.3 on two of them).
@@ -101,32 +105,30 @@ class Result:
         return replace(self, status=status, certificate=self.certificate.holding(self.active, hyperpriors))
 
 
-@dataclass
 class _Start:
-    """One start: its id, state, moves so far and functions; its model, where the state is still to be made of it.
+    """One start: its number, its moves so far, and its model, that of the loop in batches or the state of single moves.
 
-    ``batch`` is what it adds at once at most, where that is not the solver's.
+    ``before`` is the state of single moves before the loop went on from it; ``batch`` is what is added at once at most,
+    where that is not the solver's.
     """
 
-    number: int
-    state: State
-    n_iter: int = 0
-    model: GaussianModel | Predicted | None = None
-    batch: int | None = None
-    members: tuple[int, ...] = field(init=False)
+    def __init__(self, solver: Solver, number: int, state: State, n_iter: int = 0, batch: int | None = None) -> None:
+        self.solver, self.number, self.n_iter, self.batch = solver, number, n_iter, batch
+        self.model: GaussianModel | Predicted | None = None
+        self.before = state
 
-    def __post_init__(self) -> None:
-        self.members = _lifted(self.state.active.problem, self.state.active.indices)
-
-    def exact(self, solver: Solver) -> _Start:
-        """This start, its state made of the model of the loop where there is one, so that single moves can go on."""
-        if self.model is not None:
-            old, self.model, model = self.state, None, self.model
-            refused = sorted(model.refused) if isinstance(model, Predicted) else []
-            self.state = solver.init(_for_single_moves(model), old.learn_noise, old.rng)
-            self.state.remember(old.remembered() | {"refused": refused})
-            self.members = _lifted(self.state.active.problem, self.state.active.indices)
-        return self
+    @property
+    def state(self) -> State:
+        """The state from which single moves go on, made of the model of the loop where that came last."""
+        model, before = self.model, self.before
+        if model is not None:
+            if isinstance(model, Predicted):
+                active, refused = model.active, sorted(model.refused)
+            else:
+                active, refused = ActiveSet.from_model(model.problem, model.indices, model.alpha, model.beta), []
+            self.model, self.before = None, self.solver.init(active, before.learn_noise, before.rng)
+            self.before.remember(before.remembered() | {"refused": refused})
+        return self.before
 
 
 class _Stopped(Exception):
@@ -139,19 +141,7 @@ class _Stopped(Exception):
 
 
 def run(problem: Problem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
-    """Maximise the objective, keep the best start, and certify it.
-
-    Parameters
-    ----------
-    problem : GaussianProblem or LaplaceProblem
-        What to solve.
-    solver : Solver
-        The solver.
-    settings : Settings
-        When to stop.
-    rng : Generator
-        Randomness of the solver, if it uses any.
-    """
+    """Maximise the objective of a problem, keep the best start, and certify it; ``rng`` is the solver's."""
     with one_thread(), asked_to_stop() as stop:
         return _Run(solver, settings, stop).solve(problem, rng)
 
@@ -164,7 +154,7 @@ class _Run:
         self.settings = settings
         self.stop = stop
         self.history: list[Record] = []
-        self.completed, self.leader = -1, 0
+        self.course = Course()
         self.searching = True
 
     def solve(self, problem: Problem, rng: np.random.Generator) -> Result:
@@ -173,7 +163,7 @@ class _Run:
         if status is Status.CONVERGED:
             status = self._search()
         self.searching = False
-        self._telling("the certificate", _STAGES[-1], 1.0)(0.0)
+        self._telling("the certificate")(0.0)
         certificate = self._certify(status)
         state = self.best.state
         status = _judge(state, status, certificate, self.solver.status_if_uncertified)
@@ -184,7 +174,7 @@ class _Run:
         """The first start, from nothing or from where an earlier search was; CONSTANT where there is nothing to do."""
         warm, fixed, keeper = self.settings.warm, self.settings.noise_variance, self.settings.keeper
         if self.solver.working_sets and not self.settings.whole and warm is None:
-            tell = self._telling("a pass over all rows", *_STAGES[:2])
+            tell = self._telling("a pass over all rows")
             problem = working_problem(problem, noise_given=fixed is not None, tell=tell)
         scale = problem.mean_square
         active = empty_model(problem, 1.0 / (fixed or FIRST_NOISE * scale or 1.0))
@@ -194,10 +184,10 @@ class _Run:
             active = active.like(problem, warm.indices, warm.alpha, beta=beta)
         saved = None if keeper is None else keeper.restore()
         if saved is None:
-            self.best = _Start(0, self.solver.init(active, learn, rng))
+            self.best = _Start(self.solver, 0, self.solver.init(active, learn, rng))
         else:
-            self.history, self.completed, self.leader = saved.records, saved.completed, saved.leader
-            self.best = _Start(saved.start, saved.revive(self.solver, active, rng), saved.n_iter)
+            self.history, self.course = saved.records, Course(saved.completed, saved.leader)
+            self.best = _Start(self.solver, saved.start, saved.revive(self.solver, active, rng), saved.n_iter)
         return Status.CONVERGED if scale > 0.0 else Status.CONSTANT
 
     # -- starts --------------------------------------------------------------------------------------------
@@ -208,84 +198,99 @@ class _Run:
             if in_batches:
                 self._follow()
                 if self.solver.own_objective:  # which may be less than the evidence that the batches reached
-                    self.best = replace(self.best, number=self._next_number())
+                    self.best.number = self._next_number()
             self._make_moves(self.best)
             if self._wants_another():
                 self._begin_again(empty_model(self.best.state.active.problem, self.best.state.active.beta), batch=1)
             self._keep()
-            self._restarts()
+            # From random models; where noise is learned, at the noise of the best one.
+            for _ in range(0 if self.settings.warm is not None else self.settings.restarts):
+                self._begin_again(random_model(self.best.state.active, self.settings.restart_rng))
         except _Stopped as stop:
             self._keep()
             exhausted = stop.status is Status.MAX_ITER and stop.start != self.best.number
             return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
         return Status.CONVERGED
 
-    def _telling(self, what: str, begin: float, end: float) -> Callable[[float], None]:
-        """Tells whoever waits which share of a stage, from one share of the whole search to another, is behind."""
-        reached = self.settings.reached
+    def _telling(self, what: str, share: tuple[float, float] | None = None) -> Callable[[float], None]:
+        """Tells whoever waits which share of a stage is behind, as a share of the whole search."""
+        reached, (begin, end) = self.settings.reached, share or _STAGES[what]
         return lambda done: None if reached is None else reached(what, begin + (end - begin) * done)
 
     def _follow(self) -> None:
         """Climb from every place of the plan, and go on from the best.
 
-        Starts are numbered in the order in which they are made; ``completed`` is the last of them, and ``leader`` the
-        last that gained so much that all kicks are tried again.  ``acquitted`` is the share of the rows that a model
-        may use up without being asked whether rows left out bear it out (``guard.py`` says why).
+        Where rows are many, all places are visited on a part of them, and what is found there is carried over.
         """
-        state = self.best.state
-        active, learn = state.active, state.learn_noise
-        plan = Plan.named(self.solver.effort, active.problem.n_functions, learn_noise=learn)
-        data, fixed, tol = Gram(active.problem), None if learn else active.beta, max(COARSE, self.settings.tol)
-        batch, sample = self._batch(data), data.problem.sample
-        begun = GaussianModel.weighing(data, active.indices, active.alpha, active.beta, learn)
+        begun = _in_batches(self.best.state)
+        plan = Plan.named(self.solver.effort, begun.problem.n_functions, learn_noise=begun.learn_noise)
+        sample, tell = begun.problem.sample, self._telling("the search")
         if sample is not None:
-            begun = begun if begun.size else self._from_sample(Gram(sample), data, plan, tol, fixed, batch)
-            plan = continued(plan)
-        tell = self._telling("the search", *(_STAGES[2:4] if sample is not None else (0.0, _STAGES[-1])))
-        best, acquitted = begun, begun.used
-        while (policy := plan.policy(number := self.completed + 1, self.leader)) is not None:
-            first = number == 0
-            trial = self.best if first else _Start(number, state)
-            policy = Begun(begun) if first and begun.size else policy
-            known, noted = None if first else best, self._noting(trial)
-            model = ascend(policy, data, known, tol, fixed=fixed, batch=batch, accepted=noted)
-            gain = np.inf if first else model.objective - best.objective
-            if first or self._leads(model, best, acquitted):
-                best, self.best = model, replace(trial, model=model)
-                acquitted = self._acquit(model) if first else max(acquitted, model.used)
-                self.leader = number if gain > _WORTHWHILE else self.leader
-            self.completed = number
-            self._keep()
-            if active.problem.members is None:  # else more functions come, and nobody knows how many
-                tell(plan.share(number + 1, self.leader))
+            begun = begun if begun.size else self._from_sample(begun, Gram(sample), replace(plan, rounds=1))
+            plan, tell = plan.continued(), self._telling("the search", _AFTER_A_PART)
+        best = self._visited(plan, begun, self.course, tell)
         if best is not begun:
-            self.best = replace(self.best, model=self._climbed(best, self.best)).exact(self.solver)
+            self.best.model = self._climbed(best, self.best)
 
-    def _from_sample(
-        self, part: Gram, data: Gram, plan: Plan, tol: float, fixed: float | None, batch: int
+    def _visited(
+        self,
+        plan: Plan,
+        begun: GaussianModel,
+        course: Course,
+        tell: Callable[[float], None],
+        part: _Start | None = None,
     ) -> GaussianModel:
+        """The best model that the places of a plan lead to.
+
+        Each is a start with a number and may be the best one; on a ``part`` of the rows all of them are one start.
+        """
+        best, before = begun, self.best.before
+        fixed, tol = None if begun.learn_noise else begun.beta, max(COARSE, self.settings.tol)
+        while (policy := plan.policy(course)) is not None:
+            number, first = course.completed + 1, course.completed < 0
+            trial = part or (self.best if first else _Start(self.solver, number, before))
+            policy = Begun(begun) if first and begun.size else policy
+            known, batch, noted = None if first else best, self._batch(begun.data), self._noting(trial)
+            model = ascend(policy, begun.data, known, tol, fixed=fixed, batch=batch, accepted=noted)
+            if first or self._leads(model, best, judged=part is None):
+                best, course.leader = model, number
+                self._lead(trial, model)
+            course.completed = number
+            self._keep()
+            if begun.problem.members is None:  # else more functions come, and nobody knows how many
+                tell(plan.share(course))
+        return best
+
+    def _lead(self, trial: _Start, model: GaussianModel) -> None:
+        """Take a start on all rows for the best; the search ends where the first one is in doubt."""
+        trial.model = model
+        if trial.number == _SAMPLE:
+            return
+        self.best = trial
+        if not trial.number:
+            self._doubt(model, trial)
+
+    def _doubt(self, model: Active | GaussianModel, start: _Start) -> None:
+        """End the search where the noise of a model has collapsed."""
+        doubts = self.settings.doubts
+        if start.before.learn_noise and doubts is not None and doubts(model):
+            raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
+
+    def _from_sample(self, empty: GaussianModel, part: Gram, plan: Plan) -> GaussianModel:
         """What a search on a part of the rows finds, settled on all of them; its moves are shown, and not kept."""
-        start = _Start(_SAMPLE, self.best.state)
-        tell = self._telling("the search on a part of the rows", *_STAGES[1:3])
+        start, tol = _Start(self.solver, _SAMPLE, self.best.before), max(COARSE, self.settings.tol)
+        tell = self._telling("the search on a part of the rows")
         tell(0.0)
         try:
-            found = search_sample(part, plan, tol, fixed=fixed, batch=batch, accepted=self._noting(start), tell=tell)
-            found = carried(found, data, tol)
+            begun = GaussianModel.empty(part, empty.beta, empty.learn_noise)
+            found = carried(self._visited(plan, begun, Course(), tell, start), empty.data, tol)
         except _Stopped:
             if isinstance(start.model, GaussianModel):
-                self.best = replace(self.best, model=carried(start.model, data, tol)).exact(self.solver)
+                self.best.model = carried(start.model, empty.data, tol)
             raise
         if found.size:
-            self._noting(self.best)(GaussianModel.empty(data, found.beta, found.learn_noise), found)
+            self._noting(self.best)(empty, found)
         return found
-
-    def _restarts(self) -> None:
-        """Begin from random models; where noise is learned, at the noise of the best one."""
-        rng = self.settings.restart_rng
-        if rng is None or self.settings.warm is not None:
-            return
-        for _ in range(self.settings.restarts):
-            self._begin_again(random_model(self.best.state.active, rng))
 
     def _wants_another(self) -> bool:
         """Whether to search from nothing as well, where that is cheap and the first search may have missed the best."""
@@ -297,7 +302,7 @@ class _Run:
         """Search from a model, in batches of this size; where that ends higher, it is the best."""
         state = self.best.state
         begun = self.solver.init(model, state.learn_noise, state.rng)
-        trial = _Start(self._next_number(), begun, model.size, batch=batch)
+        trial = _Start(self.solver, self._next_number(), begun, model.size, batch)
         self._make_moves(trial)
         if trial.state.objective > state.objective:
             self.best = trial
@@ -306,20 +311,15 @@ class _Run:
         """The number of a start after all that have left a record."""
         return 1 + max((record.start for record in self.history), default=0)
 
-    def _acquit(self, model: GaussianModel) -> float:
-        """Share of the rows that the first start uses up; the search ends there where that is in doubt."""
-        if model.learn_noise and self.settings.doubts is not None and self.settings.doubts(model):
-            self.best = self.best.exact(self.solver)
-            raise _Stopped(Status.NOISE_UNDETERMINED, self.best.number)
-        return model.used
-
-    def _leads(self, model: GaussianModel, best: GaussianModel, acquitted: float) -> bool:
+    def _leads(self, model: GaussianModel, best: GaussianModel, *, judged: bool) -> bool:
         """Whether a start ended higher, and did so for a good reason: few functions, or left-out rows agree."""
         if model.objective <= best.objective + max(_HARDLY, self.settings.tol):
             return False
-        paid = model.data.problem.inclusion_cost > 0.0
-        if paid or not model.learn_noise or model.used <= max(_UNSUSPICIOUS, LITTLE_MORE * acquitted):
+        paid = model.problem.inclusion_cost > 0.0
+        if paid or not model.learn_noise or model.used <= max(_UNSUSPICIOUS, LITTLE_MORE * best.used):
             return True
+        if not judged:
+            return False
         folds, asked = self.settings.folds, (model.beta, best.beta, model.size)
         # Many functions make a search on few rows too sure of itself, and their densities are lower although they err
         # less; what is used of them is calibrated.
@@ -331,36 +331,22 @@ class _Run:
         """What is done after every move of a start in batches."""
 
         def note(before: C, after: C) -> None:
-            shown = after.active if isinstance(after, Predicted) else after
-            problem, old, new = shown.problem, set(before.indices), set(after.indices)
-            added, removed = _lifted(problem, new - old), _lifted(problem, old - new)
-            record = Record(
-                start=start.number,
-                move="add" if added else "sweep",
-                function=added[0] if len(added) == 1 else -1,
-                n_moves=len(added) + len(removed) or shown.size,
-                evidence=shown.evidence(),
-                objective=after.objective,
-                n_active=shown.size,
-                noise_variance=1.0 / shown.beta,
-                added=added,
-                removed=removed,
-            )
             start.model = after
-            try:
-                self._note(start, record, lambda: shown)
-            except _Stopped:
-                self.best = (start if start.number == self.best.number else self.best).exact(self.solver)
-                raise
+            shown = after.active if isinstance(after, Predicted) else after
+            old, new = (_lifted(shown.problem, model.indices) for model in (before, after))
+            n_changed, fresh = len(set(old) ^ set(new)), sorted(set(new) - set(old))
+            info = Info("add" if fresh else "sweep", fresh[0] if len(fresh) == 1 else -1, n_changed or shown.size)
+            figures = shown.evidence(), after.objective, shown.size, 1.0 / shown.beta
+            self._record(start, info, old, new, figures, lambda: shown)
 
         return note
 
     def _keep(self) -> None:
         """Keep the best model so far, with the records of starts that will not be made again."""
         if self.settings.keeper is not None and self.searching:
-            best = self.best = self.best.exact(self.solver)
-            made = [r for r in self.history if r.start <= max(0, self.completed) or r.start == best.number]
-            kept = Checkpoint.of(best.state, best.number, best.n_iter, self.completed, made, self.leader)
+            best, course = self.best, self.course
+            made = [r for r in self.history if r.start <= max(0, course.completed) or r.start == best.number]
+            kept = Checkpoint.of(best.state, best.number, best.n_iter, course.completed, made, course.leader)
             self.settings.keeper.keep(kept)
 
     def _certify(self, status: Status) -> Certificate:
@@ -408,6 +394,7 @@ class _Run:
             if self.solver.climbs(start.state.active):
                 self._climb(start)
             state = start.state
+            members = _lifted(state.active.problem, state.active.indices)
             info = self.solver.step(state, self.settings.tol)
             if info is None:
                 if self._widen(start):
@@ -421,7 +408,12 @@ class _Run:
                 return
             if info.move == REFUSED:
                 continue
-            self._record(start, info)
+            active, function = state.active, info.function
+            lifted = replace(info, function=_lifted(active.problem, [function])[0] if function >= 0 else -1)
+            objective = state.objective + self.solver.hyperpriors.log_prior(active, noise=state.learn_noise)
+            figures = state.evidence, objective, state.n_active, state.noise_variance
+            after = _lifted(active.problem, active.indices)
+            self._record(start, lifted, members, after, figures, partial(self.solver.shown, state))
 
     def _climb(self, start: _Start) -> None:
         """Go on from a model for single moves by the loop in batches, until no addition gains ``tol``."""
@@ -437,10 +429,7 @@ class _Run:
                 accepted=self._noting(start),
             )
         else:
-            data, learn = Gram(active.problem), start.state.learn_noise
-            begun = GaussianModel.weighing(data, active.indices, active.alpha, active.beta, learn)
-            start.model = self._climbed(begun, start)
-        start.exact(self.solver)
+            start.model = self._climbed(_in_batches(start.state), start)
 
     def _climbed(self, model: GaussianModel, start: _Start) -> GaussianModel:
         """Where no addition gains ``tol``: by inner products, then among functions that these cannot tell apart."""
@@ -457,35 +446,26 @@ class _Run:
 
         With every function that comes the noise may collapse, and the search ends as soon as it is seen to.
         """
-        state, doubts = start.state, self.settings.doubts
+        state = start.state
         wider_set = widened(state.active, self.settings.tol)
         if wider_set is None:
             return False
         state.reach(wider_set, "widen")
-        if state.learn_noise and doubts is not None and doubts(state.active):
-            raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
+        self._doubt(state.active, start)
         return True
 
-    def _record(self, start: _Start, info: Info) -> None:
-        state = start.state
-        members = _lifted(state.active.problem, state.active.indices)
-        record = Record(
-            start=start.number,
-            move=info.move,
-            function=_lifted(state.active.problem, [info.function])[0] if info.function >= 0 else -1,
-            n_moves=info.n_moves,
-            evidence=state.evidence,
-            objective=state.objective + self.solver.hyperpriors.log_prior(state.active, noise=state.learn_noise),
-            n_active=state.n_active,
-            noise_variance=state.noise_variance,
-            added=tuple(i for i in members if i not in start.members),
-            removed=tuple(i for i in start.members if i not in members),
-        )
-        start.members = members
-        self._note(start, record, lambda: self.solver.shown(state))
-
-    def _note(self, start: _Start, record: Record, model: Callable[[], Active | GaussianModel]) -> None:
+    def _record(
+        self,
+        start: _Start,
+        info: Info,
+        before: tuple[int, ...],
+        after: tuple[int, ...],
+        figures: tuple[float, float, int, float],
+        model: Callable[[], Active | GaussianModel],
+    ) -> None:
         """Keep a record, show it to whoever asked, and stop where it is time; the model is made for a callback only."""
+        added, removed = (tuple(i for i in one if i not in other) for one, other in ((after, before), (before, after)))
+        record = Record(start.number, info.move, info.function, info.n_moves, *figures, added, removed)
         start.n_iter += record.n_moves
         kept, keeper, callback = record.start != _SAMPLE, self.settings.keeper, self.solver.callback
         if kept:
@@ -500,11 +480,10 @@ class _Run:
             raise _Stopped(Status.MAX_ITER, record.start)
 
 
-def _for_single_moves(model: GaussianModel | Predicted) -> Active:
-    """A model of the loop in the form in which single moves are made."""
-    if isinstance(model, Predicted):
-        return model.active
-    return ActiveSet.from_model(model.problem, model.indices, model.alpha, model.beta)
+def _in_batches(state: State) -> GaussianModel:
+    """The model of a regression in the form in which the loop in batches goes on from it."""
+    active = state.active
+    return GaussianModel.weighing(Gram(active.problem), active.indices, active.alpha, active.beta, state.learn_noise)
 
 
 def _lifted(problem: Problem, functions: Iterable[int]) -> tuple[int, ...]:

@@ -12,11 +12,11 @@ explain the rest away as noise.  So the loop is climbed from several places, eac
 * ``Kick``: from the best model so far with the noise held several times lower, then released.  Functions that single
   moves would never let in enter, those that they replace leave, and the next kick begins from there.
 
-Where there are many rows the search that decides, from many places, is made on a part of them (``search_sample``):
-what the first few thousand say of which functions matter, and of the noise, nearly all say too.  What it found is then
-settled, and climbed on from, on all rows, which are reduced in one pass to as many as there are candidates, with the
-same inner products (``GaussianProblem.on_fewer_rows``): only that pass, and the certificate on the rows themselves,
-grow like their number.
+Where there are many rows the search that decides, from many places, is made on a part of them: what the first few
+thousand say of which functions matter, and of the noise, nearly all say too.  What it found is then settled, and
+climbed on from, on all rows, which are reduced in one pass to as many as there are candidates, with the same inner
+products (``GaussianProblem.on_fewer_rows``): only that pass, and the certificate on the rows themselves, grow like
+their number.
 
 Which of them are made, and in which order, is a :class:`Plan`: a new policy is a class here and a word in
 ``Plan.named``.  The best objective is kept.  A held start ends at half as many functions again as the best model has:
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -62,10 +62,6 @@ _FIRST_SIZE = 3.0
 _MOST = 0.5
 # What a search settles for before its best model is polished, in nats.
 COARSE = 1e-2
-# What another start has to bring on a part of the rows, and a kick for all of them to be tried again, in nats.
-_HARDLY = 1.0
-# Share of the rows that functions may use up: nobody is asked here whether more of them carry over.
-_UNSUSPICIOUS = 0.1
 # Kicks on all rows, each made once.  A second one brings less than the climb among functions that inner products cannot
 # tell apart, which follows in any case (50,000 diamonds: 42 nats for 8 s after 263 for 6 s; that climb, 170 for 16 s).
 _KICKS = 1
@@ -156,6 +152,14 @@ class Begun(Policy):
         return self.model
 
 
+@dataclass
+class Course:
+    """How far a search has come: the last start that ended (-1: none), and the last that led to a better model."""
+
+    completed: int = -1
+    leader: int = 0
+
+
 @dataclass(frozen=True)
 class Plan:
     """The policies of an effort: starts that are made once, and kicks that go round as long as one of them gains.
@@ -178,21 +182,29 @@ class Plan:
         kicks = tuple(Kick(factor) for factor in (THOROUGH_KICKS if thorough else KICKS))
         return cls((Schedule(), *levels, *full), kicks)
 
-    def policy(self, number: int, leader: int) -> Policy | None:
-        """The policy of this number, given the last start that gained enough for all kicks; None where that was all.
+    def policy(self, course: Course) -> Policy | None:
+        """The policy of the next start; None where that was all.
 
-        Kicks go round by turns until each of them has failed since the last that gained.
+        Kicks go round by turns until each of them has failed since the last that led to a better model.
         """
+        number = course.completed + 1
         if number < len(self.starts):
             return self.starts[number]
         kick = number - len(self.starts)
-        enough = min(number - 1 - leader, kick) >= len(self.kicks) or kick >= self.rounds * len(self.kicks)
+        failed = min(course.completed - course.leader, kick)
+        enough = failed >= len(self.kicks) or kick >= self.rounds * len(self.kicks)
         return None if enough else self.kicks[kick % len(self.kicks)]
 
-    def share(self, number: int, leader: int) -> float:
-        """About what share of the places is behind the start of this number: a kick that gains adds to them."""
-        further = len(self.kicks) - min(number - 1 - leader, len(self.kicks)) if np.isinf(self.rounds) else 0
-        return number / max(len(self.starts) + len(self.kicks), number + further, 1)
+    def share(self, course: Course) -> float:
+        """About what share of the places is behind: a kick that leads to a better model adds to them."""
+        number = course.completed + 1
+        further = len(self.kicks) - min(course.completed - course.leader, len(self.kicks))
+        places = len(self.starts) + len(self.kicks)
+        return number / (max(places, number + further, 1) if np.isinf(self.rounds) else places)
+
+    def continued(self) -> Plan:
+        """What is left of the plan for all rows once it was followed on a part of them: one start, and one kick."""
+        return Plan(self.starts[:1], self.kicks[:_KICKS], rounds=1)
 
 
 def ascend(
@@ -255,48 +267,6 @@ def random_model(best: Active, rng: np.random.Generator) -> Active:
     chosen = np.sort(rng.choice(candidates, size, replace=False)).tolist()
     prior = size * np.maximum(problem.sqnorms[chosen], 1e-300) / (problem.n_effective * problem.mean_square)
     return best.like(problem, chosen, prior)
-
-
-# -- many rows: a search on a part of them ------------------------------------------------------------------
-
-
-def continued(plan: Plan) -> Plan:
-    """What is left of a plan for all rows: one start, and a kick of what it finds."""
-    return replace(plan, starts=plan.starts[:1], kicks=plan.kicks[:_KICKS], rounds=1)
-
-
-def search_sample(
-    data: Gram,
-    plan: Plan,
-    tol: float,
-    *,
-    fixed: float | None,
-    batch: int,
-    accepted: Accepted | None = None,
-    tell: Callable[[float], None] = lambda done: None,
-) -> GaussianModel:
-    """The best model of a part of the rows, each kick of it made once: the search goes on elsewhere.
-
-    Parameters
-    ----------
-    data : Gram
-        The part.
-    plan : Plan
-        Where to begin.
-    tol, fixed, batch, accepted
-        As in :func:`ascend`.
-    tell : callable, optional
-        Called with the share of the places that is behind.
-    """
-    plan = replace(plan, rounds=1)
-    best, leader, number = ascend(plan.starts[0], data, None, tol, fixed=fixed, batch=batch, accepted=accepted), 0, 1
-    while (policy := plan.policy(number, leader)) is not None:
-        model = ascend(policy, data, best, tol, fixed=fixed, batch=batch, accepted=accepted)
-        if model.objective > best.objective + _HARDLY and model.used <= max(_UNSUSPICIOUS, best.used):
-            best, leader = model, number
-        number += 1
-        tell(plan.share(number, leader))
-    return best
 
 
 def carried(model: GaussianModel, data: Gram, tol: float) -> GaussianModel:
