@@ -31,7 +31,7 @@ from sparsebayes.inference.models.evidence import Array
 # rounding where so many steps have not made it smaller; and steps at most.
 _SETTLED = 1e-9
 _ROUNDING, _PATIENCE = 1e-4, 10
-_STEPS = 200
+_STEPS = 400
 # Part of a first step; the smallest part; and the longest step of a log variance.
 _FIRST, _LEAST, _REACH = 0.5, 0.02, 3.0
 # The least part of the way that a step is taken to have gone.
