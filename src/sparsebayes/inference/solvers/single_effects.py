@@ -511,7 +511,7 @@ class Found:
     @classmethod
     def of(cls, problem: Correlations, state: Effects) -> Found:
         """Those of a search."""
-        expected = np.reshape([effect.expected for effect in state.effects], (len(state.effects), len(problem.scale)))
+        expected = np.reshape([e.expected for e in state.effects], (len(state.effects), len(problem.scale)))
         return cls(csr_array(expected * problem.scale), state.hyper.noise, state.hyper.prior)
 
     def scaled(self, unit: float) -> Found:
