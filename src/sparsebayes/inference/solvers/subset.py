@@ -32,6 +32,8 @@ RETURNING = ("later", "at once", "never")
 
 # A function whose part outside the span of the subset is below this fraction of its norm adds nothing but rounding.
 _IN_SPAN = 1e-12
+# What rounding may take off a number of rows, which is a sum of weights.
+_ROUNDING = 1e-12
 
 
 class Subset:
@@ -220,7 +222,7 @@ class SubsetSelection(Solver[SubsetState]):
         """Steps 2-8 of the algorithm: add one function, then remove one if that costs next to nothing."""
         subset = state.subset
         limit = subset.problem.n_effective / 10.0 if self.removals is None else self.removals
-        if state.removed > limit:
+        if state.removed > limit * (1.0 + _ROUNDING):
             return None
         chosen = self._choose(state)
         if chosen is None:
@@ -258,13 +260,12 @@ class SubsetSelection(Solver[SubsetState]):
         scores[~problem.eligible] = -1.0
         scores[subset.indices] = -1.0
         scores[list(state.barred)] = -1.0
-        while True:
+        while np.max(scores, initial=-1.0) >= 0.0:
             i = int(np.argmax(scores))
-            if scores[i] < 0.0:
-                return None
             if subset.add(i):
                 return i
             scores[i] = -1.0
+        return None
 
     @staticmethod
     def _scores(subset: Subset) -> Array:
