@@ -200,12 +200,22 @@ def _is_pair(item: tuple[Any, ...]) -> bool:
     return len(item) in (2, 3) and len(shapes[0]) == 2 and len(shapes[1]) > 0
 
 
+def weighed_rows(X: Any, weight: Any) -> Any:
+    """Rows of positive weight; what is wrong with weights is said elsewhere."""
+    if weight is None:
+        return X
+    try:
+        return X[np.broadcast_to(np.asarray(weight, dtype=np.float64), len(X)) > 0.0]
+    except (TypeError, ValueError):
+        return X
+
+
 def sample_rows(chunks: Chunks, count: int) -> Any:
-    """Inputs of rows spread evenly over all chunks: every row, or every second, fourth, … of them."""
+    """Inputs of rows spread evenly over all chunks: all of positive weight, or every second, fourth, … of them."""
     kept: list[Any] = []
     step, position = 1, 0
     for chunk in chunks:
-        X = np.asarray(chunk.X)
+        X = weighed_rows(np.asarray(chunk.X), chunk.weight)
         kept.append(X[(-position) % step :: step].copy())  # a source may fill the same array again
         position += len(X)
         while sum(map(len, kept)) > count:

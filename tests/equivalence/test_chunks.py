@@ -177,6 +177,48 @@ def test_constant_targets_and_copies_of_columns():
     same(SparseBayesRegressor().fit(cut(twice, y)), SparseBayesRegressor().fit(twice, y))
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("constant", [0.1, -7.3e8, 0.0])
+@pytest.mark.parametrize("targets", [1, 2])
+def test_the_noise_of_constant_targets_is_the_rounding_of_their_values(tmp_path, constant, targets, fit_intercept):
+    X, y, w = rows()
+    flat = np.full(len(X), constant)
+    t = flat if targets == 1 else np.column_stack([flat, y])
+    model = SparseBayesRegressor(shared_support=targets > 1, fit_intercept=fit_intercept)
+    held, chunks = clone(model).fit(X, t, sample_weight=w), clone(model).fit(cut(X, t, w))
+    there = clone(model).fit(mapped(tmp_path / "X", X), t, sample_weight=w)
+    for one in (chunks, there):
+        assert one.log_marginal_likelihood_ == pytest.approx(held.log_marginal_likelihood_, rel=1e-9)
+        assert_allclose(one.noise_variance_, held.noise_variance_, rtol=1e-9)
+
+
+def test_a_rule_that_counts_rows_counts_those_that_stand_for_others_exactly():
+    # The search ends when more than a tenth of the rows were removed; thirty rows are not 29.99999.
+    rng = np.random.default_rng(6)
+    X, y = rng.standard_normal((30, 12)), rng.standard_normal(30)
+    X[:, 0] *= 1e-4
+    y = 0.1 * (y + 3e4 * X[:, 0]) + 0.3 * X @ rng.standard_normal(12)
+    model = SparseBayesRegressor(solver="subset")
+    same(clone(model).fit(cut(X, y, size=10)), model.fit(X, y))
+
+
+@pytest.mark.parametrize("size", [40, 1000])
+def test_centres_are_never_chosen_among_rows_of_no_weight(tmp_path, size):
+    X, y, w = rows()
+    X[w == 0] += 30.0  # farthest from all others
+    model = SparseBayesRegressor(Linear() + RBF(3.0, centres=15), random_state=0)
+    held = clone(model).fit(X, y, sample_weight=w)
+    same(clone(model).fit(cut(X, y, w, size=size)), held)
+    same(clone(model).fit(mapped(tmp_path / "X", X), y, sample_weight=w), held)
+    first = np.flatnonzero(w)[0] + 20
+    ones = clone(model).partial_fit(X[:first], y[:first], sample_weight=w[:first])
+    assert np.all(ones._dictionary.parts[1].centres[:, 0] < 15.0)
+    with pytest.raises(ValueError, match="zero on every row"):
+        clone(model).partial_fit(X, y, sample_weight=0.0 * w)
+    with pytest.raises(ValueError, match="zero on every row"):
+        clone(model).fit(cut(X, y, 0.0 * w))
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
 def test_memory_mapped_rows(tmp_path, dtype):
     X, y, _ = rows()

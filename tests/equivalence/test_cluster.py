@@ -10,7 +10,7 @@ from sklearn.base import clone
 from test_places import CLOSE, classification, on_numpy, regression
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
-from sparsebayes.basis import RBF
+from sparsebayes.basis import RBF, Linear, Polynomial
 from sparsebayes.estimators import cluster as clusters
 from sparsebayes.estimators import cluster_fits
 from sparsebayes.inference import Sequential
@@ -213,6 +213,19 @@ def test_nan_in_a_partition_is_named(client):
         RVR().fit(split(X), split(y))
 
 
+def test_values_that_are_refused_in_memory_are_refused():
+    X, y = regression(5)
+    with clusters._dask().config.set(scheduler="synchronous"):
+        for labels in (y, (y > 0) + 0.5):
+            with pytest.raises(ValueError, match="Unknown label type: continuous"):
+                SparseBayesClassifier(multi_class="ovr").fit(split(X), split(labels))
+        with pytest.raises(ValueError, match="partition 0 of X holds complex numbers"):
+            SparseBayesRegressor().fit(split(X + 1j), split(y))
+        with pytest.raises(ValueError, match="beyond 20 decades"):
+            SparseBayesRegressor(noise_variance=1e-300).fit(split(X), split(y))
+        assert SparseBayesRegressor(noise_variance=1e-300).fit(split(X), split(0.0 * y)).status_.converged
+
+
 def test_partitions_that_do_not_match_are_named(client):
     X, y = regression(0)
     with pytest.raises(ValueError, match="3 partitions and y has 2"):
@@ -319,3 +332,31 @@ def test_a_start_that_uses_up_up_to_a_quarter_of_the_rows_is_believed_where_none
     once = RVR(gamma=0.05, solver=Sequential(batch=1)).fit(X, y)  # the paper's schedule and nothing else
     assert there.log_marginal_likelihood_ > once.log_marginal_likelihood_ + 10.0
     assert 0.005 < there.noise_variance_ < 0.02
+
+
+@pytest.mark.parametrize("basis", [None, Polynomial(2), Linear() + Linear()], ids=repr)
+@pytest.mark.parametrize("solver", ["sequential", "mackay"])
+def test_of_identical_functions_the_first_is_kept(basis, solver):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((700, 2))
+    y = X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(700)
+    X = np.column_stack([X, X, np.zeros(700)])
+    model = SparseBayesRegressor(basis, solver=solver)
+    if solver == "sequential":
+        model, y = SparseBayesClassifier(basis, support="conservative"), y > 0
+    with clusters._dask().config.set(scheduler="synchronous"):
+        there = clone(model).fit(split(X), split(y))
+    here = model.fit(X, y)
+    np.testing.assert_array_equal(there.relevance_, here.relevance_)
+    np.testing.assert_allclose(there.log_marginal_likelihood_, here.log_marginal_likelihood_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("constant", [0.1, -7.3e8])
+@pytest.mark.parametrize("n", [60, 700, 5000])
+def test_many_equal_targets_do_not_vary_by_the_rounding_of_their_sum(constant, n):
+    X, y = np.random.default_rng(0).standard_normal((n, 3)), np.full(n, constant)
+    with clusters._dask().config.set(scheduler="synchronous"):
+        there = SparseBayesRegressor().fit(split(X, 7), split(y, 7))
+    here = SparseBayesRegressor().fit(X, y)
+    assert (there.status_, there.intercept_) == (here.status_, constant)
+    assert there.noise_variance_ == here.noise_variance_

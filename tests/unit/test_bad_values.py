@@ -320,3 +320,24 @@ def test_an_empty_classifier_says_one_half():
     assert model.status_ is Status.EMPTY
     np.testing.assert_allclose(model.predict_proba(column), 0.5)
     np.testing.assert_allclose(model.log_marginal_likelihood_, -20 * np.log(2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["sequential", "mackay", "em", "variational", "backfitting", "subset"])
+@pytest.mark.parametrize("likelihood", ["gaussian", "outliers", "student-t"])
+def test_nothing_but_zero_columns(solver, likelihood):
+    model = SparseBayesRegressor(fit_intercept=False, likelihood=likelihood, solver=solver)
+    np.testing.assert_array_equal(model.fit(np.zeros((N, 1)), Y).predict(X[:, :1]), 0.0)
+
+
+@pytest.mark.parametrize("constant", [0.1, -1 / 3, 7.7e-9])
+@pytest.mark.parametrize("n", [300, 3000])
+def test_many_equal_targets_do_not_vary_by_the_rounding_of_their_sum(constant, n):
+    rng = np.random.default_rng(0)
+    X, flat = rng.standard_normal((n, 3)), np.full(n, constant)
+    y = X[:, 0] + 0.1 * rng.standard_normal(n)
+    both = SparseBayesRegressor().fit(X, np.column_stack([flat, y]))
+    assert both.status_[0] is Status.CONSTANT
+    assert both.intercept_[0] == constant
+    # A constant target is no data for the noise that the others share.
+    both = SparseBayesRegressor(shared_support=True).fit(X, np.column_stack([flat, y]))
+    np.testing.assert_allclose(both.noise_variance_[1], 0.01, rtol=0.2)

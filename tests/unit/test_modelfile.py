@@ -69,6 +69,14 @@ def test_round_trip_of_classifiers(est, labels, multi_class, path):
     assert_round_trip(clone(est).set_params(multi_class=multi_class, class_weight=weight).fit(X, t), X, path)
 
 
+def test_names_of_classes_that_are_strings_of_numpy_in_an_array_of_objects(path):
+    X, y = problem(40)
+    names = np.array([np.str_("no"), np.str_("yes")], dtype=object)
+    est = RVC(gamma=0.3).fit(X, names[(y > np.median(y)).astype(int)])
+    save(est, path)
+    np.testing.assert_array_equal(load(path).predict(X), est.predict(X))
+
+
 @pytest.mark.parametrize("est", [RVR(fit_intercept=False), SparseBayesRegressor(RBF()), SparseBayesRegressor()])
 def test_round_trip_of_a_model_without_functions(est, path):
     X, _ = problem()

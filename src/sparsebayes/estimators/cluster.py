@@ -189,8 +189,11 @@ def _read(X: Any, y: Any, number: int) -> tuple[Partition | None, str]:
     """Rows of a partition, or what is wrong with it; a name as y is a column of X."""
     if isinstance(y, str):
         X, y = X.drop(columns=[y]), X[y]
+    rows = np.asarray(X)
+    if rows.dtype.kind == "c":
+        return None, f"partition {number} of X holds complex numbers: expected real ones"
     try:
-        rows = np.asarray(X, dtype=np.float64)
+        rows = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError) as error:
         return None, f"partition {number} of X does not hold numbers ({error})"
     rows = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))  # a partition may be empty
@@ -345,10 +348,11 @@ def target_spread(partition: Partition, offset: float) -> tuple[Any, ...]:
     return (float(np.square(partition.y.astype(np.float64) - offset).sum()),)
 
 
-def magnitudes(partition: Partition, offset: float) -> tuple[float, float, float]:
-    """Largest magnitudes of inputs, targets, and targets about an offset."""
+def magnitudes(partition: Partition, offset: float) -> tuple[float, ...]:
+    """Largest magnitudes of inputs, targets, and targets about an offset; largest target, and minus the smallest."""
     y = partition.y.astype(np.float64)
-    return float(np.max(np.abs(partition.X))), float(np.max(np.abs(y))), float(np.max(np.abs(y - offset)))
+    sizes = np.max(np.abs(partition.X)), np.max(np.abs(y)), np.max(np.abs(y - offset))
+    return tuple(map(float, (*sizes, np.max(y), -np.min(y))))
 
 
 def largest(parts: list[tuple[float, ...]]) -> tuple[float, ...]:

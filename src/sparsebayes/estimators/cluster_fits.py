@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 from sparsebayes.basis import Functions, Linear
-from sparsebayes.basis.base import Joined
 from sparsebayes.basis.kernels import KernelFunctions, distinct_rows
-from sparsebayes.design import DenseDesign, Reduction, representatives
+from sparsebayes.design import Reduction
 from sparsebayes.estimators import classification, regression
-from sparsebayes.estimators.checks import check_largest
+from sparsebayes.estimators.checks import check_largest, check_relative_noise
 from sparsebayes.estimators.cluster import (
     Cluster,
     all_classes,
@@ -24,7 +24,7 @@ from sparsebayes.estimators.cluster import (
     target_sums,
 )
 from sparsebayes.estimators.dictionary import Dictionary
-from sparsebayes.estimators.regression import Targets, TargetScale
+from sparsebayes.estimators.regression import Targets, TargetScale, rounding_level
 from sparsebayes.estimators.task import Task, warn_unconverged
 from sparsebayes.inference.fit.run import run
 from sparsebayes.inference.models.problem import GaussianProblem
@@ -33,7 +33,9 @@ from sparsebayes.inference.rows.partitions import (
     Counted,
     PartitionedProblem,
     Remainders,
+    fingerprints,
     independent,
+    join_fingerprints,
     join_triangles,
     products,
     thinned,
@@ -85,19 +87,14 @@ def _on_rows(dictionary: Dictionary) -> Functions:
     return dictionary.functions if dictionary.shift is None else CentredColumns(dictionary.shift)
 
 
-def _eligible(functions: Functions, fit_intercept: bool, columns: Array | None) -> NDArray[np.bool_]:
-    """Functions that are not a copy of an earlier one: by their centres, or by their coordinates."""
-    if columns is not None and not isinstance(functions, KernelFunctions):
-        return representatives(DenseDesign(columns)) == np.arange(columns.shape[1])
-    parts = functions.parts if isinstance(functions, Joined) else [functions]
-    return np.concatenate([*(_first_of_each(part) for part in parts), np.ones(int(fit_intercept), dtype=bool)])
-
-
-def _first_of_each(functions: Functions) -> NDArray[np.bool_]:
-    """Functions that are not centred where an earlier one is."""
+def _distinct(cluster: Cluster, functions: Functions, fit_intercept: bool) -> NDArray[np.bool_]:
+    """Functions that are no copy of an earlier one: by their centres, or by their values in one pass over the rows."""
     if isinstance(functions, KernelFunctions):
-        return distinct_rows(functions.centres)
-    return np.ones(len(functions), dtype=bool)
+        return np.append(distinct_rows(functions.centres), np.ones(int(fit_intercept), dtype=bool))
+    prints = cluster.merge(fingerprints, join_fingerprints, functions, fit_intercept)
+    first: dict[bytes, int] = {}
+    # Zero is no copy of zero: such functions never enter a model.
+    return np.array([zero or first.setdefault(one, k) == k for k, (one, zero) in enumerate(prints)])
 
 
 def fit_regression(
@@ -108,10 +105,13 @@ def fit_regression(
     The triangle of all rows stands for them as it does for rows in chunks, for every solver: its rows share the weight
     of all evenly, and the last of them holds what no function explains.
     """
-    scale = _target_scale(cluster, task.fit_intercept)
+    scale, square = _target_scale(cluster, task.fit_intercept)
+    if noise is not None:
+        check_relative_noise(noise, np.array([square]))
     even, few, t = _on_few_rows(cluster, task, dictionary, float(scale.offset[0]), float(scale.scale[0]))
     # Powers of two: nothing is rounded on the way.
-    targets = Targets(scale.scale * t, noise, shared_support=False, offset=scale.offset)
+    t = scale.scale * t if square > 0.0 else np.zeros_like(t)
+    targets = Targets(t, noise, shared_support=False, offset=scale.offset)
     return regression.fit_regression(even, targets, few)
 
 
@@ -128,9 +128,10 @@ def _on_few_rows(
     few = Dictionary.of_reduction(
         rows, dictionary.functions, dictionary.basis, fit_intercept=task.fit_intercept, shift=dictionary.shift
     )
-    distinct = _eligible(functions, task.fit_intercept, held[:, :-1])
+    if isinstance(functions, KernelFunctions):  # centres say it exactly
+        few = replace(few, distinct=_distinct(cluster, functions, task.fit_intercept))
     even = replace(task, weights=np.full(len(held), n / len(held)))
-    return even, replace(few, distinct=distinct, by_row=dictionary.by_row), np.sqrt(len(held) / n) * rows.targets
+    return even, replace(few, by_row=dictionary.by_row), np.sqrt(len(held) / n) * rows.targets
 
 
 def _triangle(cluster: Cluster, functions: Functions, *settings: Any) -> Array:
@@ -146,17 +147,21 @@ def _triangle(cluster: Cluster, functions: Functions, *settings: Any) -> Array:
     return cluster.merge(triangle, join_triangles, functions, *settings)
 
 
-def _target_scale(cluster: Cluster, centre: bool) -> TargetScale:
-    """Offset and scale of the targets by the rule of ``TargetScale.of``, from sums."""
+def _target_scale(cluster: Cluster, centre: bool) -> tuple[TargetScale, float]:
+    """Offset and scale of the targets by the rule of ``TargetScale.of``, from sums, and their mean square."""
     n = cluster.n_rows
     offset = float(cluster.sum(target_sums)[0]) / n if centre else 0.0
-    of_inputs, of_targets, about = cluster.merge(magnitudes, largest, offset)
+    of_inputs, of_targets, about, high, minus_low = cluster.merge(magnitudes, largest, offset)
     check_largest("X", of_inputs)
     check_largest("y", of_targets)
+    if centre and high + minus_low <= rounding_level(np.array([[of_targets]]))[0]:
+        # A sum of many equal numbers is rounded more than they are.
+        offset, about = -minus_low, 0.0
     square = float(cluster.sum(target_spread, offset)[0]) / n
-    return TargetScale.from_measures(
+    scale = TargetScale.from_measures(
         np.array([offset]), np.array([of_targets]), np.array([about]), np.array([np.sqrt(square)])
     )
+    return scale, square if about > float(scale.rounding[0]) else 0.0
 
 
 @dataclass(frozen=True)
@@ -198,6 +203,7 @@ def find_classes(cluster: Cluster) -> NDArray[Any]:
     classes = cluster.merge(classes_of, all_classes)
     if len(classes) < 2:
         raise ValueError(f"y has one class only ({classes.tolist()[0]!r}): a classifier needs at least 2 classes")
+    check_classification_targets(classes)
     return classes
 
 
@@ -208,7 +214,7 @@ def fit_classification(
     functions, n = _on_rows(dictionary), cluster.n_rows
     m = dictionary.design.shape[1]
     against: list[int | None] = [1] if len(classes) == 2 else [None] if joint else list(range(len(classes)))
-    distinct = _eligible(functions, task.fit_intercept, None)
+    distinct = _distinct(cluster, functions, task.fit_intercept)
     dictionary = replace(dictionary, distinct=distinct)
     n_outputs = len(classes) if joint and len(classes) > 2 else 1
     rule = task.rule(np.tile(distinct, n_outputs))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +35,18 @@ def rounding_level(y: Array) -> Array:
     return _ROUNDING * np.max(np.abs(y), axis=0)
 
 
+def weighted_mean(y: Array, weights: Array) -> Array:
+    """Mean of each column; of one that does not vary no farther from its entries than these are from each other."""
+    low = np.min(y, axis=0)
+    flat = np.max(y, axis=0) - low <= rounding_level(y)
+    # A sum of many equal numbers is rounded more than they are.
+    about = np.where(flat, low, 0.0)
+    return about + np.average(y - about, axis=0, weights=weights)
+
+
 def mean_square(y: Array, weights: Array) -> Array:
     """Mean square of the centred targets; zero for a constant one."""
-    residual = y - np.average(y, axis=0, weights=weights)
+    residual = y - weighted_mean(y, weights)
     largest = np.max(np.abs(residual), axis=0)
     unit = np.where(largest > rounding_level(y), largest, 1.0)
     square = unit**2 * np.average((residual / unit) ** 2, axis=0, weights=weights)
@@ -56,10 +64,14 @@ def weighted_median(y: Array, weights: Array) -> Array:
 
 @dataclass(frozen=True)
 class TargetScale:
-    """Affine map between the targets as given and as fitted, ``y = offset + scale * t``, one entry per target."""
+    """Affine map between the targets as given and as fitted, ``y = offset + scale * t``, one entry per target.
+
+    What differs from the offset by no more than ``rounding`` is no more than the rounding of the targets as given.
+    """
 
     offset: Array
     scale: Array
+    rounding: Array
 
     @classmethod
     def of(
@@ -71,20 +83,21 @@ class TargetScale:
         fixed_noise: Array | None,
         shared: bool,
         robust: bool = False,
+        taken_off: Array | float = 0.0,
     ) -> TargetScale:
         """Measure the targets, (N, T), about their means, or about their medians where outliers would move these.
 
         The scale of a target on its own is a power of two, so that scaling rounds nothing.  Targets that share their
         precisions are brought to one noise level: to unit variance where the noise is learned, to equal noise where it
-        is given.
+        is given.  What was taken off them before is part of their magnitude, by which they were rounded.
         """
-        middle = weighted_median if robust else partial(np.average, axis=0)
-        offset = middle(y, weights=weights) if centre else np.zeros(y.shape[1])
+        middle = weighted_median if robust else weighted_mean
+        offset = middle(y, weights) if centre else np.zeros(y.shape[1])
         residual = y - offset
         largest = np.max(np.abs(residual), axis=0)
         unit = np.where(largest > 0.0, largest, 1.0)
         rms = unit * np.sqrt(np.average((residual / unit) ** 2, axis=0, weights=weights))
-        magnitude = np.max(np.abs(y), axis=0)
+        magnitude = np.max(np.abs(y), axis=0) + np.abs(taken_off)
         return cls.from_measures(offset, magnitude, largest, rms, fixed_noise=fixed_noise, shared=shared)
 
     @classmethod
@@ -105,7 +118,7 @@ class TargetScale:
             scale = np.exp2(np.round(np.log2(scale)))
         elif fixed_noise is not None:
             scale = np.sqrt(fixed_noise / np.max(fixed_noise)) * np.max(scale)
-        return cls(offset, scale)
+        return cls(offset, scale, rounding)
 
     def apply(self, y: Array) -> Array:
         """Targets as fitted; a constant target becomes exactly zero."""
@@ -113,15 +126,15 @@ class TargetScale:
 
     def constant(self, y: Array) -> NDArray[np.bool_]:
         """Which targets do not vary."""
-        return np.max(np.abs(y - self.offset), axis=0) <= rounding_level(y)
+        return np.max(np.abs(y - self.offset), axis=0) <= self.rounding
 
     def part(self, columns: list[int]) -> TargetScale:
         """The map of some of the targets."""
-        return TargetScale(self.offset[columns], self.scale[columns])
+        return TargetScale(self.offset[columns], self.scale[columns], self.rounding[columns])
 
     def shift(self, offset: Array) -> TargetScale:
         """The map to targets that had this taken off before."""
-        return TargetScale(self.offset + offset, self.scale)
+        return replace(self, offset=self.offset + offset)
 
     def evidence_shift(self, n: float) -> float:
         """What the log evidence of the targets as given is above that of the targets as fitted."""
@@ -248,6 +261,7 @@ def fit_regression(task: Task, targets: Targets, dictionary: Dictionary) -> Regr
         fixed_noise=targets.noise_variance,
         shared=shared,
         robust=targets.likelihood in ROBUST,
+        taken_off=0.0 if targets.offset is None else targets.offset,
     )
     groups = _groups(targets, scale)
     problems: list[_Group] = []

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from sparsebayes.basis import Basis, Functions
 from sparsebayes.basis.kernels import Kernel
 from sparsebayes.callers import stack_level
-from sparsebayes.chunks import Chunk, as_chunks, sample_rows
+from sparsebayes.chunks import Chunk, as_chunks, sample_rows, weighed_rows
 from sparsebayes.design import Reduction
 from sparsebayes.estimators.checks import (
     CHUNKS,
@@ -53,6 +53,7 @@ Array = NDArray[np.float64]
 _SAMPLE = 20_000
 # Inner products of more functions than this would take more memory and time than passes over the rows.
 _MOST_FUNCTIONS = 4000
+_NO_ROWS = "sample_weight is zero on every row so far: at least one row must have a positive weight"
 
 
 class ChunkedRegression(DictionaryInputs):
@@ -236,11 +237,11 @@ class ChunkedRegression(DictionaryInputs):
         weights = np.zeros(len(X)) if nothing else check_weights(chunk.weight, len(X))
         if first:
             self._make_basis(X, np.ones(len(X)))
-            self._dictionary = (
-                None
-                if self.basis is None
-                else self.basis.bind(X if sample is None else sample, random_state=self.random_state)
-            )
+            if sample is None:
+                sample = weighed_rows(X, weights) if _chooses(self.basis) else X
+            if not len(sample):
+                raise ValueError(_NO_ROWS)
+            self._dictionary = None if self.basis is None else self.basis.bind(sample, random_state=self.random_state)
             self._read_with = None if self.basis is None else cast(Basis, clone(self.basis))
             self._begin(X, matrix, 0)
         if matrix.shape[1] != len(self._reduction.shift):
@@ -277,7 +278,7 @@ class ChunkedRegression(DictionaryInputs):
         solver = self._check_settings()
         rows = self._reduction
         if rows.n_rows == 0:
-            raise ValueError("sample_weight is zero on every row so far: at least one row must have a positive weight")
+            raise ValueError(_NO_ROWS)
         shift = None
         if self._centres_columns:
             rows, shift = rows.centred(rows.n_functions - 1, self._origin)

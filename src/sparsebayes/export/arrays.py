@@ -26,8 +26,9 @@ def encode_array(array: NDArray[Any]) -> dict[str, Any]:
     body: dict[str, Any] = {"dtype": array.dtype.str[1:], "shape": list(array.shape), "order": order}
     if array.dtype.kind in "UO":
         items = array.ravel(order).tolist()
-        if not all(type(item) is str for item in items):
+        if not all(isinstance(item, str) for item in items):
             raise TypeError("is an array of Python objects other than str")
+        items = [str(item) for item in items]  # NumPy's strings among objects, too
         if array.dtype.kind == "O":
             body["dtype"] = "O"
         elif not _padding_is_fair(array.dtype.itemsize // 4, items):

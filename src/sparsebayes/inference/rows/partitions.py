@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -306,6 +307,24 @@ def products(partition: Partition, remainders: Remainders, functions: Functions,
         block[:, pivots] = lead.T
         total = dsyrk(1.0, block.T, beta=1.0, c=total, overwrite_c=True)
     return (total,)
+
+
+def fingerprints(partition: Partition, functions: Functions, with_bias: bool) -> list[tuple[bytes, bool]]:
+    """What tells the functions apart by their values on the rows of one partition, and which of them are zero."""
+    held = [blake2b(digest_size=32) for _ in range(len(functions) + with_bias)]
+    zero = np.ones(len(held), dtype=bool)
+    for start in range(0, len(partition.X), _ROWS):
+        block = FunctionsAndOne(functions, partition.X[start : start + _ROWS]).columns(slice(len(held)))
+        zero &= ~np.any(block, axis=0)
+        for one, values in zip(held, np.ascontiguousarray(block.T) + 0.0, strict=True):  # -0.0 is 0.0
+            one.update(values)
+    return [(one.digest(), bool(nothing)) for one, nothing in zip(held, zero, strict=True)]
+
+
+def join_fingerprints(parts: list[list[tuple[bytes, bool]]]) -> list[tuple[bytes, bool]]:
+    """The same on the rows of several partitions."""
+    each = zip(*parts, strict=True)
+    return [(blake2b(b"".join(one for one, _ in some)).digest(), all(zero for _, zero in some)) for some in each]
 
 
 def join_triangles(parts: list[Array]) -> Array:

@@ -31,6 +31,8 @@ RETURNING = ("later", "at once", "never")
 
 # A function whose part outside the span of the subset is below this fraction of its norm adds nothing but rounding.
 _IN_SPAN = 1e-12
+# What rounding may take off a number of rows, which is a sum of weights.
+_ROUNDING = 1e-12
 
 
 class Subset:
@@ -190,7 +192,8 @@ class SubsetSelection(Solver[SubsetState]):
     def step(self, state: SubsetState, tol: float) -> Info | None:
         """Steps 2-8 of the algorithm: add one function, then remove one if that costs next to nothing."""
         subset, problem = state.subset, state.subset.problem
-        if state.removed > (problem.n_effective / 10.0 if self.removals is None else self.removals):
+        limit = problem.n_effective / 10.0 if self.removals is None else self.removals
+        if state.removed > limit * (1.0 + _ROUNDING):
             return None
         chosen = self._choose(state)
         if chosen is None:
@@ -222,7 +225,8 @@ class SubsetSelection(Solver[SubsetState]):
         scores = self._scores(subset)
         scores[~problem.eligible] = -1.0
         scores[[*subset.indices, *state.barred]] = -1.0
-        while scores[i := int(np.argmax(scores))] >= 0.0:
+        while np.max(scores, initial=-1.0) >= 0.0:
+            i = int(np.argmax(scores))
             if subset.add(i):
                 return i
             scores[i] = -1.0
