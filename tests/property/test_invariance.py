@@ -26,6 +26,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from sparsebayes import RVR, SparseBayesRegressor
+from sparsebayes.datasets import make_sinc2d
 
 # -- regression: units -------------------------------------------------------------------------------------
 
@@ -94,6 +95,21 @@ def test_order_of_the_rows(estimator, seed):
     elif estimator is not SUM:
         np.testing.assert_array_equal(other.relevance_, model.relevance_)
     same_predictions(model, other, X, X, y)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_order_and_copies_of_many_rows(seed):
+    """Of a kernel that is compressed: many centres have remainders that are equal but for rounding."""
+    X, y = make_sinc2d(2000, noise=0.1, random_state=seed)
+    rng = np.random.default_rng(seed)
+    order, weight = rng.permutation(len(y)), rng.integers(0, 3, len(y))
+    for rows, model in [
+        (order, RVR(gamma=1 / 2.5**2).fit(X, y)),
+        (np.repeat(np.arange(len(y)), weight), RVR(gamma=1 / 2.5**2).fit(X, y, weight)),
+    ]:
+        other = RVR(gamma=1 / 2.5**2).fit(X[rows], y[rows])
+        np.testing.assert_array_equal(np.sort(rows[other.relevance_]), model.relevance_)
+        same_predictions(model, other, X, X, y)
 
 
 @pytest.mark.parametrize("estimator", [LINEAR, KERNEL, FIXED], ids=str)

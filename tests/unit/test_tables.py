@@ -205,3 +205,14 @@ def test_a_few_rows_far_outside_do_not_hide_that_functions_on_the_rows_do_better
     found = by_folds({"rbf": _Off(0.5), "columns": _Off(0.0)}, X, y, 0, lambda est, X, y: None)
     assert found.scores["rbf"] > found.scores["columns"]
     assert found.kept == "rbf"
+
+
+def test_a_column_that_is_there_is_not_offered_for_one_that_is_missing():
+    rng = np.random.default_rng(0)
+    above, below = rng.standard_normal((2, 30))
+    model = learn({"rooms_above": above, "rooms_below": below, "y": above - below}, "y").model
+    with pytest.raises(ValueError, match="lacks the input column 'rooms_below'") as refused:
+        model.predict({"rooms_above": [1.0]})
+    assert "did you mean" not in str(refused.value)
+    with pytest.raises(ValueError, match="did you mean 'Rooms_Below'"):
+        model.predict({"rooms_above": [1.0], "Rooms_Below": [1.0]})

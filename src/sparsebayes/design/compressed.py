@@ -271,10 +271,12 @@ def _factored(
     """
     m = len(functions)
     if m <= _MANY:
-        factors = Factors(functions, tolerance, max_rank)
+        part, place = laid_out(functions.scaled_centres)
+        factors = Factors(functions.restrict(part), tolerance, max_rank)
         if not factors.complete():
             return None
-        return factors.chosen, factors.coordinates, factors.remainder, factors.inverse, 0.0
+        held = factors.coordinates.T[:, place]
+        return part[factors.chosen], held.T, factors.remainder[place], factors.inverse, 0.0
     key, remainder = lots(np, functions.scaled_centres), np.ones(m)
     part, factors = first_part(np, functions, key, tolerance, max_rank)
     held, done, rounded = np.empty((0, m)), 0, 0.0
@@ -451,6 +453,17 @@ class Factors:
 def spread_out(functions: int) -> bool:
     """Whether pivots are chosen from centres all over the inputs, and not from those with the largest remainders."""
     return functions > _MANY
+
+
+def laid_out(centres: Floats) -> tuple[Index, Index]:
+    """Places of the distinct ones among centres, ordered by their lots, and which of these every centre is.
+
+    Many remainders are equal but for rounding.  In this order neither the order of the rows nor copies of them decide
+    which of those becomes a pivot.
+    """
+    _, first, which = np.unique(centres, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(lots(np, centres[first]), kind="stable")
+    return first[order], np.argsort(order)[which.reshape(-1)]
 
 
 def pool_size(functions: int) -> int:

@@ -18,6 +18,7 @@ from .compressed import (
     drawn,
     first_part,
     hopeless,
+    laid_out,
     lots,
     pool_size,
     spread_out,
@@ -199,9 +200,9 @@ def compress_elsewhere(
     while factors.largest > tolerance:
         if not factors.grow() or hopeless(len(factors.chosen), factors.largest, tolerance, max_rank):
             return None
-    place, chosen = functions.place, factors.chosen
+    place = functions.place
     xp = place.xp
-    right = factors.joined()
+    chosen, right = factors.joined()
     corner = place.get(xp.take(right, place.indices(chosen), axis=0))
     if single:
         right = xp.astype(right, xp.float32)
@@ -222,27 +223,33 @@ class _Factors:
 
     Attributes
     ----------
-    blocks : list of (M, k) arrays
+    scaled : (m, d) array
+        The centres, scaled: the M of the functions or, where these are few, the distinct ones as ``laid_out``.
+    blocks : list of (m, k) arrays
         Coordinates, a block of columns for every round.
     chosen : (rank,) integer array
         The pivots, in order.
-    remainder : (M,) array
+    remainder : (m,) array
         Diagonal of what is left, and ``largest`` of it.
     """
 
     def __init__(self, functions: ArrayFunctions, tolerance: float, max_rank: int) -> None:
         self.functions, self.tolerance, self.max_rank = functions, tolerance, max_rank
         place = functions.place
+        self.scaled, self._laid_out = functions.scaled, None
+        if not spread_out(len(functions)):
+            self._laid_out = laid_out(place.get(functions.scaled))
+            self.scaled = functions.take(self._laid_out[0])
         self.blocks: list[Any] = []
         self.chosen = np.zeros(0, dtype=np.intp)
-        self.remainder = place.xp.ones(len(functions), dtype=place.xp.float64, device=place.device)
+        self.remainder = place.xp.ones(self.scaled.shape[0], dtype=place.xp.float64, device=place.device)
         self.largest = 1.0
 
     def grow(self) -> bool:
         """Choose a block of pivots and make their coordinates; False where there is no room."""
         functions, place = self.functions, self.functions.place
         xp, pool = place.xp, self._pool()
-        near = xp.take(functions.scaled, pool, axis=0)
+        near = xp.take(self.scaled, pool, axis=0)
         schur = functions.values(near, near)
         for block in self.blocks:
             done = xp.take(block, pool, axis=0)
@@ -279,20 +286,19 @@ class _Factors:
 
     def _pool(self) -> Any:
         """Numbers of the centres that pivots are chosen from, by the rule of the host."""
-        xp, m = self.functions.place.xp, len(self.functions)
-        centres = self.functions.scaled
+        xp, centres = self.functions.place.xp, self.scaled
         key = self.remainder if self.blocks else xp.sum((centres - xp.mean(centres, axis=0)) ** 2, axis=1)
-        return xp.argsort(-key, stable=True)[: pool_size(m)]
+        return xp.argsort(-key, stable=True)[: pool_size(centres.shape[0])]
 
     def _coordinates(self, pivots: Any, inverse: Any) -> Any:
         """Coordinates of all centres by new pivots, made a run of centres at a time; the remainder falls by them."""
         functions, place = self.functions, self.functions.place
         xp = place.xp
-        at = xp.take(functions.scaled, pivots, axis=0)
+        at = xp.take(self.scaled, pivots, axis=0)
         done = [xp.take(block, pivots, axis=0).T for block in self.blocks]
         made, squares = [], []
-        for part in place.chunks(len(functions), inverse.shape[0]):
-            new = functions.values(functions.scaled[part, :], at)
+        for part in place.chunks(self.scaled.shape[0], inverse.shape[0]):
+            new = functions.values(self.scaled[part, :], at)
             for block, there in zip(self.blocks, done, strict=True):
                 new = new - block[part, :] @ there
             new = new @ inverse
@@ -301,8 +307,12 @@ class _Factors:
         self.remainder = self.remainder - joined(xp, squares)
         return joined(xp, made)
 
-    def joined(self) -> Any:
-        """All coordinates, (M, rank); the blocks are given up."""
-        whole = joined(self.functions.place.xp, self.blocks, 1)
+    def joined(self) -> tuple[Index, Any]:
+        """The pivots among the functions, and all coordinates, (M, rank); the blocks are given up."""
+        place = self.functions.place
+        whole = joined(place.xp, self.blocks, 1)
         self.blocks.clear()
-        return whole
+        if self._laid_out is None:
+            return self.chosen, whole
+        part, which = self._laid_out
+        return part[self.chosen], place.xp.take(whole, place.indices(which), axis=0)

@@ -22,8 +22,8 @@ _VAGUE = 1e-6
 class ARDRegression(RegressorMixin, Portable):
     """Sparse linear regression with scikit-learn's names: a drop-in for ``sklearn.linear_model.ARDRegression``.
 
-    The model is the same, but the evidence is maximised by this library's solvers, which decide exactly whether a
-    column stays, prevent the collapse of the noise, and end with a certificate.  For all that the library offers
+    The model is the same, but the evidence is maximised by this library's solvers, which decide by the evidence whether
+    a column stays, watch for a collapse of the noise, and end with a certificate.  For all that the library offers
     (other functions, several targets, weights, sparse arrays), use :class:`SparseBayesRegressor`.
 
     Parameters

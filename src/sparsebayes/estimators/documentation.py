@@ -60,7 +60,7 @@ SETTINGS = """
         Converged means that no single move would raise the objective by more than this, in nats (by more than .1 where
         several classes share functions: their evidence is not known to less).
     max_iter : int
-        Largest number of moves in one start.
+        Moves after which a start is broken off; of several made together each counts, and they are not divided.
     compression : {"auto", False}
         Whether a smooth kernel may be searched by factors of low rank where that pays; the answer is certified without
         them where that is affordable.  Of a kernel on more than 3,000 rows that has no low rank, 3,000 functions are
@@ -131,8 +131,9 @@ RESULTS = """
     log_marginal_likelihood_ : float
         Log evidence, summed over independent models; Laplace's approximation in classification.
     history_ : list of Record
-        One record per move; functions are numbered as in the dictionary, the intercept after the last one, and with
-        several coupled classes number m of class k is k times the size of the dictionary (intercept included) plus m.
+        One record per move, or for several made together; functions are numbered as in the dictionary, the intercept
+        after the last one, and with several coupled classes number m of class k is k times the size of the dictionary
+        (intercept included) plus m.
     n_iter_ : int
         Moves of the winning start.
     status_ : Status

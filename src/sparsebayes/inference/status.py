@@ -106,7 +106,8 @@ class Record:
     Attributes
     ----------
     start : int
-        Which start this belongs to; the objective never falls within one start.
+        Which start this belongs to; within one start the objective never falls, except with ``solver="subset"``, which
+        does not maximise it.
     move : str
         ``"add"``, ``"reestimate"``, ``"delete"``, ``"exchange"``, ``"merge"``, ``"split"``, ``"sweep"`` (several
         re-estimations at once), ``"shift"`` (all functions give way to neighbours), ``"noise"`` or ``"kernel"``

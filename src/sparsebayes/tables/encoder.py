@@ -64,9 +64,10 @@ class Encoder:
         """Return the matrix of a table that has these columns; others are ignored."""
         absent = [name for name in self.names if name not in table.columns]
         if absent:
+            others = [name for name in table.names if name not in self.names]
             raise ValueError(
                 f"{table.path} lacks the input column{'s' * (len(absent) > 1)} {list_names(absent)}; "
-                f"found {list_names(table.names)}{did_you_mean(absent, table.names)}"
+                f"found {list_names(table.names)}{did_you_mean(absent, others)}"
             )
         with np.errstate(over="ignore"):  # the estimator refuses infinite inputs, in words
             blocks, filled, unknown = zip(*(_encode(column, table) for column in self.columns), strict=True)
