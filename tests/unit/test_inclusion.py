@@ -529,7 +529,7 @@ def test_counts_are_posed_with_the_slope_and_the_curvature_of_their_likelihood()
     X, signal, rng = causes(n=80)
     y, weights = rng.poisson(np.exp(0.5 * signal)), rng.integers(1, 4, 80).astype(float)
     model = SparseBayesRegressor(likelihood="poisson").fit(X, y, weights)
-    (posed,) = problems_of(model, candidates_of(model, X, weights), y)
+    (posed,) = problems_of(model, candidates_of(model, X, weights, [f"x{j}" for j in range(12)]), y)
     posterior = model._posteriors[0]
     outputs = model._values(X)[:, posterior.functions] @ posterior.mean + posterior.offset
     np.testing.assert_allclose(posed.weights, weights * np.exp(outputs), rtol=1e-9)
