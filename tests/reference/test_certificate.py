@@ -7,9 +7,9 @@ from scipy.optimize import minimize_scalar
 from sparsebayes import RVR, SparseBayesRegressor, datasets
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.laplace import LaplaceActive, LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import Hyperpriors, NoiseProfile, score
-from sparsebayes.inference.models.laplace import LaplaceActive, LaplaceProblem
 from sparsebayes.inference.status import Status, certify, really_refused
 from sparsebayes.likelihood import Bernoulli
 
