@@ -82,7 +82,11 @@ class TestOthers:
         assert len(shown.names) == 3
         assert np.all(np.diff(shown.sizes) <= 0)
         values = np.exp(-((X - X[est.relevance_].T) ** 2) / 16)
-        assert shown.sizes[0] == pytest.approx(np.max(np.std(values * est.coef_, axis=0)))
+        sizes = np.std(values * est.coef_, axis=0)
+        assert shown.sizes[0] == pytest.approx(np.max(sizes))
+        # The bar is the size of the same term with one standard deviation of its weight for the weight.
+        bars = np.std(values * np.sqrt(np.diag(est.sigma_)[: len(est.coef_)]), axis=0)
+        np.testing.assert_allclose(shown.uncertainties, bars[np.argsort(-sizes)[:3]], rtol=1e-9)
 
     def test_evidence_marks_the_start_that_was_kept(self, sinc):
         est = sinc[0]
