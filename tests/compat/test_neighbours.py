@@ -114,6 +114,36 @@ def test_other_likelihoods_for_arviz(quiet, version):
     np.testing.assert_allclose(drawn.mean(axis=0), model.predict(X), rtol=0.15)
 
 
+def on_average(found):
+    """Log of the mean density of every observation over the draws: what leave-one-out estimates are made of."""
+    return np.log(np.mean(np.exp(found.log_likelihood["y"].to_numpy()[0]), axis=0))
+
+
+@pytest.mark.parametrize("settings", [{}, {"noise": "varies"}, {"likelihood": "poisson"}], ids=str)
+def test_densities_for_arviz_average_to_the_predictive_density(quiet, settings):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (100, 1))
+    if settings.get("likelihood") == "poisson":
+        y = rng.poisson(np.exp(X[:, 0] + 1.0)).astype(float)
+    else:
+        y = 3.0 + np.sin(2.0 * X[:, 0]) + np.exp(2.0 * X[:, 0] - 2.0) * rng.standard_normal(100)
+    model = SparseBayesRegressor(Linear() + RBF(1.0), **settings).fit(X, y)
+    found = to_inference_data(model, X, y, draws=4000)
+    np.testing.assert_allclose(on_average(found), model.log_density(X, y, "posterior"), atol=0.06)
+    np.testing.assert_allclose(found.posterior_predictive["y"].to_numpy().mean(axis=(0, 1)), model.predict(X), rtol=0.1)
+
+
+@pytest.mark.parametrize("settings", [{}, {"multi_class": "ovr"}], ids=str)
+@pytest.mark.parametrize("count", [2, 3])
+def test_densities_of_classes_for_arviz_average_to_their_probabilities(quiet, settings, count):
+    X, y = numbers()
+    names = labels(y + 0.5 * np.random.default_rng(1).standard_normal(80), count)
+    model = SparseBayesClassifier(**settings).fit(X, names)
+    found = np.exp(on_average(to_inference_data(model, X, names, draws=4000)))
+    expected = model.predict_proba(X)[np.arange(80), np.searchsorted(model.classes_, names)]
+    np.testing.assert_allclose(found, expected, atol=0.05)
+
+
 def test_a_model_draws_for_arviz_itself(quiet, version):
     X, y = numbers()
     model = RVR(gamma=0.5).fit(X, y)

@@ -94,6 +94,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"{_SUPPORT}certificate_says_what_a_noise_that_is_held_costs",
     ),
     "estimators/uncertainty.py": ("unit/test_predictive.py", "unit/test_trust.py", "unit/test_calibration.py"),
+    "report/measures.py": ("unit/test_measures.py", "unit/test_plots.py"),
     "explain/inclusion.py": ("unit/test_inclusion.py",),
     "explain/modes.py": ("unit/test_inclusion.py",),
     "explain/problems.py": ("unit/test_inclusion.py",),

@@ -7,9 +7,11 @@ from scipy.optimize import minimize_scalar
 from sparsebayes import RVR, SparseBayesRegressor, datasets
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.active import ActiveSet
+from sparsebayes.inference.models.laplace import LaplaceActive, LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
-from sparsebayes.inference.objective import Hyperpriors, NoiseProfile
-from sparsebayes.inference.status import Status, certify
+from sparsebayes.inference.objective import Hyperpriors, NoiseProfile, score
+from sparsebayes.inference.status import Status, certify, really_refused
+from sparsebayes.likelihood import Bernoulli
 
 TOL, COST = 1e-3, 12.0
 
@@ -77,6 +79,40 @@ def test_gains_of_additions_re_estimations_deletions_and_noise(seed):
     slope = (at_noise(1e-5) - at_noise(-1e-5)) / 2e-5
     assert found.noise_gradient == pytest.approx(abs(slope), rel=1e-5)
     assert certify(active, learn_noise=False, tol=TOL, start=0).noise_gain == 0.0
+
+
+def test_what_was_refused_on_the_way_is_no_gain_only_where_it_gains_nothing_on_the_final_model():
+    Phi, t, kept, alpha, beta, active = unsettled(0)
+    found = certify(active, learn_noise=False, tol=TOL, start=0)
+    assert found.excluded_function == 1
+    # It would gain whatever was found on the way; function 3 would not, so that nothing is to be said of it.
+    assert really_refused(active, [1, 3], TOL) == {3}
+    without = certify(active, learn_noise=False, tol=TOL, start=0, refused=frozenset({1}))
+    here = evidence(Phi, t, kept, alpha, beta)
+    others = max(
+        best_of(lambda x, m=m: evidence(Phi, t, [*kept, m], np.append(alpha, np.exp(x)), beta) - here, -12.0, 20.0)
+        for m in (3, 5)
+    )
+    assert without.excluded_gain == pytest.approx(max(others, 0.0), rel=1e-5, abs=1e-12)
+    assert without.excluded_gain < found.excluded_gain
+
+
+def test_a_function_whose_score_promises_more_than_its_evidence_brings_stays_refused():
+    """Where rows saturate, the score at the present mode can promise too much: the model with the function says it."""
+    said, tried = [], []
+    for seed in range(20, 30):
+        rng = np.random.default_rng(seed)
+        Phi = rng.standard_normal((8, 6))
+        y = (Phi[:, 0] + 0.3 * rng.standard_normal(8) > 0.0).astype(float)
+        problem = LaplaceProblem(DenseDesign(Phi), Bernoulli(y, np.ones(8)), np.ones(6, dtype=bool))
+        active = LaplaceActive.from_model(problem, [0], np.array([0.01]))
+        found = score(active)
+        for m in np.flatnonzero((found.gain > TOL) & ~found.in_model):
+            grown = LaplaceActive.from_model(problem, [0, int(m)], np.array([0.01, found.best[m]]))
+            tried.append(grown.objective() > active.objective() + TOL)
+            said.append(int(m) not in really_refused(active, [int(m)], TOL))
+    assert said == tried
+    assert {True, False} <= set(tried)
 
 
 def test_a_function_that_should_go_is_seen():

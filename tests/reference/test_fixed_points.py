@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
 from scipy.special import digamma, gammaln, log_expit
 from scipy.stats import multivariate_normal
 
@@ -36,6 +37,28 @@ def test_noise_free_sinc_with_splines():
     assert np.max(np.abs(model.predict(X) - y)) <= 0.0087
     assert model.log_marginal_likelihood_ >= 305.5
     assert model.certificate_.converged
+
+
+@pytest.mark.parametrize("solver", [MacKay(), EM(), Variational()])
+@pytest.mark.parametrize("targets", [1, 3])
+def test_the_noise_of_targets_that_share_a_support_moves_to_where_their_evidences_together_are_largest(solver, targets):
+    """The update goes uphill on either side of the maximum, and stays at it."""
+    problem, rng = regression(n=30, m=5, targets=targets)
+    alpha, Phi, W = rng.uniform(0.1, 10.0, 5), problem.design.columns(slice(None)), problem.weights
+    n = W.sum()
+
+    def evidence(log_beta):
+        C = np.diag(np.exp(-log_beta) / W) + (Phi / alpha) @ Phi.T
+        C *= np.sqrt(np.outer(W, W))  # rows of equal noise
+        t = np.sqrt(W)[:, None] * problem.targets
+        # A weight stands for copies of a row, of which as many directions hold nothing but noise.
+        return -0.5 * (targets * (np.linalg.slogdet(C)[1] - (n - 30) * log_beta) + np.sum(t * np.linalg.solve(C, t)))
+
+    best = minimize_scalar(lambda x: -evidence(x), bounds=(-4.0, 8.0), method="bounded", options={"xatol": 1e-9}).x
+    for away in (-1.0, 0.0, 1.0):
+        active = ActiveSet.from_model(problem, list(range(5)), alpha, np.exp(best + away))
+        moved = np.log(solver.noise_precision(active)) - best - away
+        assert moved == pytest.approx(0.0, abs=1e-5) if away == 0.0 else moved * away < 0.0
 
 
 # -- the dual form ------------------------------------------------------------------------------------------

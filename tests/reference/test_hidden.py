@@ -41,7 +41,7 @@ def test_two_classes(seed: int, gamma: float) -> None:
     assert model.score(X, y) >= LogisticRegression().fit(X, y).score(X, y) - 0.05
 
 
-@pytest.mark.parametrize("gamma", [*BROAD, 1e-5])
+@pytest.mark.parametrize("gamma", [*BROAD, 1e-5, 1e-7])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_regression(seed: int, intercept: bool, gamma: float) -> None:

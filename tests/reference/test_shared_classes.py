@@ -401,6 +401,22 @@ def test_the_order_of_the_classes_makes_no_difference():
     assert_allclose(model.predict_proba(X), other.predict_proba(X)[:, ::-1], atol=1e-6)
 
 
+@pytest.mark.parametrize("classes", [3, 4])
+def test_the_signal_to_noise_ratio_of_a_weak_function_is_the_score_statistic_of_multinomial_regression(classes):
+    """Where classes are alike, that is q^2/s per direction: its mean is one for a column without an effect."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(400 * classes) % classes
+    x = rng.standard_normal(len(labels)) + 0.35 * (labels == 1)
+    x -= x.mean()
+    model = SparseBayesClassifier(fit_intercept=False, evidence="indicators").fit(x[:, None], labels)
+    # Of the scores x'(t_k - 1/K) the covariance is x'x (I - 11'/K) / K, of rank K - 1.
+    scores = x @ (np.eye(classes)[labels] - 1.0 / classes)
+    statistic = scores @ np.linalg.pinv(x @ x * (np.eye(classes) - 1.0 / classes) / classes) @ scores / (classes - 1)
+    found = model.support_report().signal_to_noise
+    assert statistic > 5.0
+    assert_allclose(found, np.full(classes, statistic), rtol=0.05)
+
+
 @pytest.mark.parametrize("evidence", ["indicators", "laplace"])
 def test_evidence_lost_is_that_of_the_model_without(evidence):
     problem = problem_of(7, n=80, classes=3)

@@ -15,6 +15,7 @@ from sparsebayes.design import (
     OperatorDesign,
     SparseDesign,
     as_design,
+    compress_kernel,
     representatives,
 )
 from sparsebayes.testing.design import DesignConformance
@@ -257,3 +258,19 @@ def test_representatives_compare_no_pairs():
 
     Phi = np.random.default_rng(0).standard_normal((200, 5000))
     assert (representatives(NoColumns(Phi)) == np.arange(5000)).all()
+
+
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-3])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_entries_of_a_compressed_kernel_are_wrong_by_no_more_than_it_says(elsewhere, tolerance):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-4.0, 4.0, (300, 2))
+    functions = RBF(1.5, centres=rng.uniform(-3.0, 3.0, (120, 2)) if elsewhere else None).bind(X)
+    design = compress_kernel(functions, X, tolerance, 300)
+    assert design.rank < len(functions)
+    for compressed in (design, design.with_ones()):
+        off = np.abs(functions.evaluate(X) - compressed.columns(np.arange(len(functions))))
+        rows, columns = compressed.remainders
+        assert np.all(off <= np.sqrt(np.maximum(np.outer(rows, columns[: len(functions)]), 0.0)) + 1e-12)
+        assert off.max() <= compressed.error + 1e-12
+        assert compressed.error < 10.0 * off.max()

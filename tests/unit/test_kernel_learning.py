@@ -214,6 +214,7 @@ def test_a_kernel_of_classes_is_no_worse_by_rows_left_out_and_fitted_as_if_given
     )
     gain = model.kernel_gain_
     assert gain["density"] == pytest.approx(np.mean(ours - given), abs=1e-9)
+    assert gain["density_error"] == pytest.approx(np.std(ours - given) / np.sqrt(80), abs=1e-9)
     assert gain["density"] >= 0.0
     again = RVC(kernel=model.kernel_).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -619,6 +620,19 @@ def test_the_gain_over_one_width_is_told_and_saved(tmp_path):
     classes = RVC(gamma="evidence").fit(X, y > 0.5)
     assert set(classes.kernel_gain_) == {"density", "density_error"}
     assert "evidence" not in classes.summary().facts["gain over one width"]
+
+
+def test_the_gain_over_one_width_is_that_of_new_rows():
+    """Nats of evidence are those of two whole fits, nats for each row those by which new rows are likelier."""
+    X, y = ridge(120)
+    model, given = RVR(gamma="ard").fit(X, y), RVR().fit(X, y)
+    gain = model.kernel_gain_
+    between = model.log_marginal_likelihood_ - given.log_marginal_likelihood_
+    assert gain["evidence"] == pytest.approx(between, rel=0.02)
+    new, observed = ridge(2000, seed=1)
+    rises = model.log_density(new, observed) - given.log_density(new, observed)
+    assert gain["density"] == pytest.approx(np.mean(rises), abs=5.0 * gain["density_error"])
+    assert 0.5 < gain["density_error"] / (np.std(rises) / np.sqrt(120)) < 2.0
 
 
 def test_no_gain_is_told_as_such():

@@ -1,10 +1,12 @@
 """Moderated class probabilities against the integral that they approximate."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from sparsebayes.posterior.classes import ClassPosterior
+from sparsebayes.posterior.classes import TEMPERS, ClassPosterior
 
 
 def draw(rng, n_outputs, spread):
@@ -71,6 +73,29 @@ def test_the_share_of_the_covariance_is_the_one_that_predicts_left_out_rows_best
 
     tried = {share: density(share) for share in (1.0, 0.3, 0.1, 0.03, 0.01)}
     assert tried[found] > max(tried.values()) - 1.0
+
+
+def test_the_share_of_the_covariance_is_judged_by_the_probabilities_that_are_predicted_with_it():
+    """Outputs are moderated by the variance of a difference of two, which is not that of one of them."""
+    chosen = set()
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        values, labels, n = rng.normal(size=(40, 3)), rng.integers(0, 3, 40), 3
+        # Only one output is uncertain, so that the difference of the others is known.
+        covariance = np.diag(np.repeat(np.where(np.arange(n) == seed % n, 40.0, 0.01), 3))
+        mean = 2.0 * rng.normal(size=9)
+        posterior = ClassPosterior(np.tile(np.arange(3), n), np.repeat(np.arange(n), 3), n, mean, covariance)
+        left_out = posterior.predict(values)
+        labels = np.where(rng.random(40) < 0.8, np.argmax(left_out, axis=1), labels)
+
+        def density(share, posterior=posterior, values=values, labels=labels):
+            p = replace(posterior, temper=share).probabilities(values, moderated=True)
+            return np.sum(np.log(p[np.arange(40), labels]))
+
+        found = posterior.tempered(values, left_out, np.eye(n)[labels], np.ones(40)).temper
+        assert found == max(TEMPERS, key=density)
+        chosen.add(found)
+    assert len(chosen) > 2
 
 
 def test_a_weight_is_so_many_copies_where_the_share_is_chosen():

@@ -2,10 +2,12 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from sparsebayes import RVC, RVR, SparseBayesRegressor
 from sparsebayes.datasets import load, make_sinc
 from sparsebayes.report import plot_calibration, plot_decision, plot_evidence, plot_fit, plot_relevance
+from sparsebayes.report.calibration import CalibrationDisplay
 from sparsebayes.report.measures import classification_test, coverage_curve, importances, regression_test, reliability
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -80,7 +82,11 @@ class TestOthers:
         assert len(shown.names) == 3
         assert np.all(np.diff(shown.sizes) <= 0)
         values = np.exp(-((X - X[est.relevance_].T) ** 2) / 16)
-        assert shown.sizes[0] == pytest.approx(np.max(np.std(values * est.coef_, axis=0)))
+        sizes = np.std(values * est.coef_, axis=0)
+        assert shown.sizes[0] == pytest.approx(np.max(sizes))
+        # The bar is the size of the same term with one standard deviation of its weight for the weight.
+        bars = np.std(values * np.sqrt(np.diag(est.sigma_)[: len(est.coef_)]), axis=0)
+        np.testing.assert_allclose(shown.uncertainties, bars[np.argsort(-sizes)[:3]], rtol=1e-9)
 
     def test_evidence_marks_the_start_that_was_kept(self, sinc):
         est = sinc[0]
@@ -105,6 +111,26 @@ class TestOthers:
         for est, X, y in (sinc, ripley):
             shown = plot_calibration(est, X, y)
             assert np.all((shown.low <= shown.observed) & (shown.observed <= shown.high))
+
+    def test_calibration_of_honest_models_is_near_the_diagonal(self, sinc):
+        """Of new rows; its bars are Wilson's of these many rows."""
+        X, y = make_sinc(1000, noise=0.1, random_state=1)
+        shown = CalibrationDisplay.from_estimator(sinc[0], X, y)
+        np.testing.assert_allclose(shown.observed, shown.stated, atol=0.1)
+        expected = [binomtest(round(share * 1000), 1000).proportion_ci(method="wilson") for share in shown.observed]
+        np.testing.assert_allclose(shown.low, [ends.low for ends in expected], atol=1e-9)
+        np.testing.assert_allclose(shown.high, [ends.high for ends in expected], atol=1e-9)
+
+    @pytest.mark.parametrize("count", [2, 3])
+    def test_calibration_of_probabilities(self, count):
+        rng, classes = np.random.default_rng(0), np.array(["a", "b", "c"])[:count]
+        p = rng.dirichlet(np.array([1.0, 2.0, 0.5])[:count], 20_000)
+        labels = classes[np.sum(rng.random(20_000)[:, None] > np.cumsum(p, axis=1), axis=1)]
+        shown = CalibrationDisplay.from_predictions(labels, p, classes)
+        np.testing.assert_allclose(shown.observed, shown.stated, atol=0.06)
+        # Of two classes the second one's probability, of several that of the one that is predicted.
+        assert shown.stated[0] < 0.1 if count == 2 else shown.stated[0] > 1.0 / 3.0
+        assert shown.stated[-1] > 0.9
 
     def test_every_plot_takes_axes(self, sinc, ripley):
         ax = pyplot.subplots()[1]

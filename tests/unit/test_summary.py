@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 import sparsebayes
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.datasets import load, make_sinc
+from sparsebayes.estimators.summary import verdict
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +55,16 @@ class TestSummary:
         text = str(RVR(gamma=1 / 16).fit(X, np.column_stack([y, 2 - y])).summary())
         assert "target 0: rbf" in text
         assert "target 1: rbf" in text
+
+    def test_of_several_certificates_the_worst_is_told(self, sinc):
+        good = replace(sinc[0].certificate_, left_aside=0)
+        assert "No single change of the model raises its evidence by more than 0.001 nats" in verdict([good, good])
+        text = verdict([replace(good, kept_gain=0.5), replace(good, excluded_gain=7.25), good])
+        assert "would still raise its evidence by 7.25 nats" in text
+        assert "; 12 further functions" in verdict([replace(good, left_aside=12), good])
+        # A noise that is held is not moved, and what its release would bring is told beside.
+        held = replace(good, noise_held=True, noise_gain=3.5)
+        assert "releasing it would, by 3.5 nats" in verdict([good, held])
 
     def test_needs_a_fit(self):
         with pytest.raises(NotFittedError):

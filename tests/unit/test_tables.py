@@ -81,6 +81,8 @@ class TestEncoder:
         encoder, _ = self.learn(table)
         X = encoder.encode(table).X
         assert X[2, 0] == X[1, 0]
+        # Filled in, the column has mean zero and unit variance, as every other has.
+        np.testing.assert_allclose([X.mean(), X.std()], [0.0, 1.0], atol=1e-12)
 
     @pytest.mark.parametrize("zone", ["-05:00", "-0500", "-05"])
     def test_zones_are_taken_to_the_same_clock(self, zone):

@@ -8,7 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import call, succeed, write
-from sklearn.linear_model import RidgeCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
 
 from sparsebayes import RVC, RVR, SparseBayesRegressor
 from sparsebayes.report.case import Case, Input
@@ -84,6 +89,31 @@ class TestRegression:
     def test_bars_that_are_too_wide_for_so_few_functions(self):
         verdict = regression(lambda X: 2.0 * X[:, 0], 2.0)
         assert "comes from too few rows" in said(verdict, Level.WARNING)
+        # The noise has a variance of about a quarter, a prediction one of four.
+        assert "94% of the uncertainty" in said(verdict, Level.WARNING)
+
+    def test_bars_of_a_model_that_allows_for_outliers_need_not_hold_them(self):
+        rng = np.random.default_rng(0)
+        X, outlier = rng.normal(size=(200, 2)), rng.random(200) < 0.25
+        y = 2.0 * X[:, 0] + 0.1 * rng.normal(size=200) + np.where(outlier, 20.0 * rng.normal(size=200), 0.0)
+        model = SparseBayesRegressor(likelihood="outliers").fit(X[80:], y[80:])
+        case = case_of(model, X, y, 80)
+        assert case.result.coverage < 0.85
+        assert "It is honest about its errors" in said(judge_case(case), Level.GOOD)
+
+    def test_other_kinds_of_models_are_those_of_scikit_learn(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(90, 2))
+        y = 1e3 + 50.0 * np.sin(X[:, 0]) + 5.0 * rng.normal(size=90)
+        verdict = judge_case(
+            case_of(SparseBayesRegressor().fit(X[40:], y[40:]), X, y), ("random forest", "support vectors")
+        )
+        machine = TransformedTargetRegressor(SVR(), transformer=StandardScaler())
+        others = {"random forest": RandomForestRegressor(random_state=0), "support vectors": machine}
+        others |= {"the mean": DummyRegressor(), "a linear model": RidgeCV(np.logspace(-3, 3, 13))}
+        for name, other in others.items():
+            errors = other.fit(X[40:], y[40:]).predict(X[:40]) - y[:40]
+            assert verdict.baselines[name] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=0.01)
 
     def test_a_linear_model_that_is_better(self):
         verdict = regression(lambda X: 1.2 * X[:, 0], 1.0)
@@ -168,6 +198,14 @@ class TestClasses:
         verdict = self.verdict(self.noisy, 1.5)
         assert verdict.level is Level.GOOD
         assert "Its probabilities hold" in said(verdict, Level.GOOD)
+
+    def test_shares_of_wrong_answers_of_plain_models(self):
+        X = np.random.default_rng(3).normal(size=(160, 2))
+        y = self.noisy(X + 0.5, np.random.default_rng(4).random(160))
+        baselines = judge_case(case_of(RVC("linear").fit(X[60:], y[60:]), X, y, 60)).baselines
+        assert baselines["the most frequent class"] == pytest.approx(np.mean(y[:60] == "no"))
+        linear = LogisticRegression().fit(X[60:], y[60:])
+        assert baselines["a linear model"] == pytest.approx(1.0 - linear.score(X[:60], y[:60]))
 
     def test_too_sure(self):
         assert "not calibrated" in said(self.verdict(self.noisy, 40.0), Level.FAILURE)

@@ -34,8 +34,9 @@ _NOTHING = (1e-8, 1e-14)
 # A function that brings less than this many nats is worth a trial deletion.
 _DOUBTFUL = 1.0
 _NEAR_MISSES = 5
-# Condition beyond which a model is at the mercy of rounding.
-_SINGULAR = 1e12
+# Condition beyond which a model is at the mercy of rounding.  Up to there evidences and predictions of regressions have
+# nine digits, against extended precision.
+_SINGULAR = 1e15
 
 
 def uncover(active: Active, tol: float, *, learn_noise: bool) -> tuple[int, Active] | None:
