@@ -314,7 +314,8 @@ def fingerprints(partition: Partition, functions: Functions, with_bias: bool) ->
     held = [blake2b(digest_size=32) for _ in range(len(functions) + with_bias)]
     zero = np.ones(len(held), dtype=bool)
     for start in range(0, len(partition.X), _ROWS):
-        block = FunctionsAndOne(functions, partition.X[start : start + _ROWS]).columns(slice(len(held)))
+        values = functions.evaluate(partition.X[start : start + _ROWS])
+        block = np.hstack([values, np.ones((len(values), 1))])[:, : len(held)]
         zero &= ~np.any(block, axis=0)
         for one, values in zip(held, np.ascontiguousarray(block.T) + 0.0, strict=True):  # -0.0 is 0.0
             one.update(values)
