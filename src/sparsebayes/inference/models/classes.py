@@ -82,9 +82,7 @@ class ClassRows:
     ----------
     problem : LaplaceProblem
         The dictionary and the classes.
-    likelihood : Categorical
-        The classes, and sample weights.
-    targets, counts : ndarray of shape (N, K), (N,)
+    likelihood, targets, counts : Categorical, ndarray of shape (N, K), (N,)
         One-hot classes, and sample weights.
     n_classes, directions : int
         Classes K, and directions of a function's weights that are learned, T = K - 1.
@@ -106,13 +104,6 @@ class ClassRows:
         squares = self._whole.sqnorms(self.counts) / float(np.sum(self.counts))
         self.eligible = problem.candidates & (squares > 0.0)
         self.norms = np.sqrt(np.where(squares > 0.0, squares, 1.0))
-
-    def every(self, step: int) -> ClassRows:
-        """A part of the rows, the same distance apart, and the same functions."""
-        part = copy(self)
-        part.targets, part.counts = self.targets[::step], self.counts[::step]
-        part.likelihood = Categorical(part.targets, part.counts)
-        return part
 
     def pairs(self, functions: Sequence[int]) -> list[int]:
         """Numbers of (function, class) pairs of these functions, class by class, as a joint softmax numbers them."""
@@ -190,7 +181,10 @@ class ClassModel:
 
     def every(self, step: int) -> ClassModel:
         """On a part of the rows, the same distance apart, with the present weights."""
-        return replace(self, rows=self.rows.every(step), values=self.values[::step], outputs=self.outputs[::step])
+        rows = copy(self.rows)
+        rows.targets, rows.counts = rows.targets[::step], rows.counts[::step]
+        rows.likelihood = Categorical(rows.targets, rows.counts)
+        return replace(self, rows=rows, values=self.values[::step], outputs=self.outputs[::step])
 
     # -- the mode ------------------------------------------------------------------------------------------
 

@@ -37,26 +37,9 @@ _MANY_PRODUCTS = 1 << 24
 
 @dataclass(frozen=True)
 class LaplaceProblem(PartOfProblem):
-    """A design and a likelihood.
+    """A design and a likelihood, which has the targets and weights; all else is as in ``GaussianProblem``.
 
-    Parameters
-    ----------
-    design : Design
-        The dictionary on the rows.
-    likelihood : Likelihood
-        With its targets and weights.
-    candidates : ndarray of bool, shape (M,)
-        Columns that may enter the model.
-    bias : int, optional
-        Column of the constant function.
-    stand_in : CompressedDesign, optional
-        A design of low rank that may stand in for ``design`` while the search goes on.
-    inclusion_cost : float
-        Log prior odds against a function, in nats.
-    parent, members : LaplaceProblem, ndarray of int, optional
-        The problem of which this is a part, and its columns there.
-    places : Places, optional
-        Where the first functions are, so that one may give way to a neighbour.
+    Candidates, bias and members are columns of the design, of which every output has functions of its own.
     """
 
     design: Design
@@ -156,15 +139,7 @@ class LaplaceProblem(PartOfProblem):
 
 
 class Point:
-    """The likelihood at some weights, to second order in them; each sum is made when it is asked for.
-
-    Attributes
-    ----------
-    columns : ActiveColumns
-        The active columns.
-    weights : ndarray of shape (a,)
-        Their weights.
-    """
+    """The likelihood at some weights of active columns, to second order; each sum is made when it is asked for."""
 
     def __init__(self, columns: ActiveColumns, weights: Array) -> None:
         self.columns, self.weights, self._likelihood = columns, weights, columns.problem.likelihood

@@ -45,7 +45,8 @@ def nearest_root(expected: Callable[[Array], Array], alpha: Array, root: Array) 
     implies, in its own units.  Where rows saturate the implied precision falls steeply with the one at hand, and whole
     steps would go to and fro: a step goes a part of the way, which follows from how much of the last one was left.  In
     the units of the covariance at hand a matrix is carried along a geodesic as it is, so that what is left at two
-    places can be compared; and nearly dependent functions do no harm.
+    places can be compared; and nearly dependent functions do no harm.  Where more is left than before, a step went too
+    far, and the longest one is halved.
 
     Warns where it does not settle, and how much of a log variance is still in doubt.
 
@@ -78,7 +79,7 @@ def nearest_root(expected: Callable[[Array], Array], alpha: Array, root: Array) 
             same = np.einsum("ij,j,ij->i", axes, logs, axes)
             steep = (1.0 - float(same @ before) / square) / made  # how fast it falls; one if it is constant
             part = float(np.clip(1.0 / steep, _LEAST, 1.0)) if steep > 0.0 else 1.0
-            reach *= 0.5 if left > np.max(np.abs(before)) else 1.0  # it went too far
+            reach *= 0.5 if left > np.max(np.abs(before)) else 1.0
         before, lengths = logs, part * logs
         lengths = lengths * min(1.0, reach / float(np.max(np.abs(lengths))))
         root = root @ (axes * np.exp(-0.5 * lengths))

@@ -28,15 +28,7 @@ _DIRECTIONS, _LEFT = 25, 1e-3
 
 @dataclass(frozen=True)
 class Mode:
-    """Weights on the way to the mode of their posterior, or there: the likelihood, and Laplace's evidence.
-
-    Attributes
-    ----------
-    point : Point
-        The weights, and the likelihood there.
-    alpha : ndarray of shape (a,)
-        Their precisions.
-    """
+    """Weights on the way to the mode of their posterior, or there: the likelihood, and Laplace's evidence."""
 
     point: Point
     alpha: Array
