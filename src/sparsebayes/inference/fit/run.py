@@ -340,8 +340,7 @@ class _Run:
         if self.settings.keeper is not None and self.searching:
             best, course = self.best, self.course
             made = [r for r in self.history if r.start <= max(0, course.completed) or r.start == best.number]
-            kept = Checkpoint.of(best.state, best.number, best.n_iter, course.completed, made, course.leader)
-            self.settings.keeper.keep(kept)
+            self.settings.keeper.keep(Checkpoint.of(best.state, best.number, best.n_iter, course, made))
 
     def _certify(self, status: Status) -> Certificate:
         """Certify on the data; where rounding had hidden a move, make it and certify again."""
