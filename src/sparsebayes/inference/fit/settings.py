@@ -144,7 +144,7 @@ class Checkpoint:
     @property
     def records(self) -> list[Record]:
         """Records so far."""
-        return [Record(**r | {name: tuple(r[name]) for name in ("added", "removed")}) for r in self.history]
+        return [Record(**{**r, "added": tuple(r["added"]), "removed": tuple(r["removed"])}) for r in self.history]
 
     def revive(self, solver: Solver, empty: Active, rng: np.random.Generator) -> State:
         """The state that was described, computed anew from the data, in the problem of an empty model."""
