@@ -91,12 +91,8 @@ class ParameterStatus(Enum):
     @property
     def degenerate(self) -> bool:
         """Whether the value is arbitrary; that an input is irrelevant is a finding, not a failure."""
-        return self in (
-            ParameterStatus.INFINITE,
-            ParameterStatus.ZERO,
-            ParameterStatus.FLAT,
-            ParameterStatus.CONSTANT,
-        )
+        arbitrary = ParameterStatus.INFINITE, ParameterStatus.ZERO, ParameterStatus.FLAT, ParameterStatus.CONSTANT
+        return self in arbitrary
 
 
 @dataclass(frozen=True)
@@ -212,7 +208,7 @@ class Certificate:
 
     @property
     def converged(self) -> bool:
-        """Whether no single move would gain more than ``tol``; a noise that is held is not moved."""
+        """Whether no single move would gain more than ``tol``."""
         return self.gain <= self.tol
 
     def holding(self, active: Active, hyperpriors: Hyperpriors) -> Certificate:
@@ -234,7 +230,7 @@ def certify(
 
     Functions in ``refused`` were tried on this very model and did not raise the objective, whatever their score says.
     """
-    found = active.statistics()
+    found, design = active.statistics(), active.problem.design
     scores = score(active, found, hyperpriors)
     scores.gain[list(refused)] = 0.0
     promised = scores.gain > tol
@@ -265,7 +261,7 @@ def certify(
         noise_degenerate=degenerate,
         start=start,
         tol=tol,
-        compression_error=_compression_error(active),
+        compression_error=design.error if isinstance(design, CompressedDesign | ScreenedDesign) else 0.0,
     )
 
 
@@ -281,11 +277,6 @@ def really_refused(active: Active, refused: Iterable[int], tol: float) -> set[in
         return trial is not None and trial.objective() > active.objective() + tol
 
     return {i for i in refused if scores.gain[i] <= tol or not gains(i)}
-
-
-def _compression_error(active: Active) -> float:
-    design = active.problem.design
-    return design.error if isinstance(design, CompressedDesign | ScreenedDesign) else 0.0
 
 
 def _noise(active: Active, hyperpriors: Hyperpriors) -> tuple[float, float, bool]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,11 +118,10 @@ class Folds:
         reshape: Reshape | None = None,
         tol: float = _COARSE,
     ) -> None:
-        self.problem = problem
-        self.parts, self.enough, self.kick, self.search, self.whole = parts, enough, kick, search, whole
-        self.reshape, self.tol = reshape, tol
-        self._fold = fold
-        self._parts: list[tuple[Gram, Array, Array]] | None = None
+        self.problem, self.parts, self.enough, self.kick = problem, parts, enough, kick
+        self.search, self.whole, self.reshape, self.tol = search, whole, reshape, tol
+        if fold is not None:
+            self.fold = fold
         self._known: dict[float, LeftOut] = {}
 
     @staticmethod
@@ -132,15 +132,7 @@ class Folds:
         return few and min(problem.n_effective, problem.different) >= FOLDS
 
     def prefer(self, beta: float, other: float, size: int) -> bool:
-        """Whether rows left out speak for one inverse noise variance rather than another.
-
-        Parameters
-        ----------
-        beta, other : float
-            Inverse noise variances.
-        size : int
-            Functions that a search may take in, twice over.
-        """
+        """Whether rows left out speak for one inverse noise variance rather than another."""
         difference = self.densities(beta, size) - self.densities(other, size)
         return float(np.average(np.clip(difference, -VOICE, VOICE), weights=self.weights)) > 0.0
 
@@ -150,13 +142,8 @@ class Folds:
         It is asked of the mean alone, whatever the error bars say: a search that keeps many functions is too sure of
         itself, and may still predict better than one that keeps few.  A search that misses a large effect errs by it in
         all rows of its fold, so that folds are compared, by the ratio of their errors, without the two extreme ones.
-
-        Parameters
-        ----------
-        beta, other, size
-            As in :meth:`prefer`.
         """
-        first = np.cumsum([0, *(len(targets) for _, _, targets in self._divided())])[:-1]
+        first = np.cumsum([0, *(len(targets) for _, _, targets in self._divided)])[:-1]
         here, there = (
             np.add.reduceat(self.weights / self._noise() * self.squared_errors(level, size), first)
             for level in (beta, other)
@@ -184,15 +171,20 @@ class Folds:
         return np.sum(self.left_out(beta, size).errors ** 2, axis=1)
 
     def left_out(self, beta: float, size: int) -> LeftOut:
-        """Errors and predicted variances of the rows that were left out, those of one part after those of another."""
+        """Errors and predicted variances of the rows that were left out, those of one part after those of another.
+
+        Half of the functions that a search may take in is ``size``.
+        """
         if beta not in self._known:
             errors, spreads, leverages = [], [], []
-            for (data, values, targets), (kept, out) in zip(self._divided(), self._cut(), strict=True):
+            for (data, values, targets), (kept, out) in zip(self._divided, self._cut, strict=True):
                 if self.search is not None and data.mean_square > 0.0:
                     functions, mean, covariance = self.search(data.problem, beta)
                     phi, leverage = values[:, functions], np.nan  # a search of another kind does not say it
                 else:
-                    model = self._searched(data, beta, 2 * size)
+                    model = _climbed(data, beta, 2 * size, self.kick, self.tol)
+                    if self.whole is not None:
+                        model = _recovered(model, self.whole, 2 * size, self.tol)
                     phi = values[:, model.functions]
                     if self.reshape is not None and model.size:
                         model, phi = self.reshape(model, kept, out)
@@ -210,45 +202,37 @@ class Folds:
             )
         return self._known[beta]
 
-    def _searched(self, data: Gram, beta: float, limit: int) -> GaussianModel:
-        model = _climbed(data, beta, limit, self.kick, self.tol)
-        return model if self.whole is None else _recovered(model, self.whole, limit, self.tol)
-
-    @property
+    @cached_property
     def fold(self) -> Index:
         """Fold of every row."""
-        if self._fold is None:
-            self._fold = _ranked(self.problem) % self.parts
-        return self._fold
+        return _ranked(self.problem) % self.parts
 
     @property
     def weights(self) -> Array:
         """Weights of the rows that are left out once, in the order of the densities."""
-        return np.concatenate([self.problem.counts[out] for _, out in self._cut()])
+        return np.concatenate([self.problem.counts[out] for _, out in self._cut])
 
     def _noise(self) -> Array:
         """Noise of these rows, relative to that of the problem."""
-        return np.concatenate([self.problem.relative_noise[out] for _, out in self._cut()])
+        return np.concatenate([self.problem.relative_noise[out] for _, out in self._cut])
 
+    @cached_property
     def _cut(self) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
         """Rows of each part that is searched, and rows left out of it."""
         parts = [(self.fold != k, self.fold == k) for k in range(self.parts)]
         reached = np.cumsum([0.0, *(np.sum(self.problem.counts[out]) for _, out in parts)])[:-1] < self.enough
         return [part for part, wanted in zip(parts, reached, strict=True) if wanted and part[1].any()]
 
+    @cached_property
     def _divided(self) -> list[tuple[Gram, Array, Array]]:
         """Inner products of each training part, and functions and targets of the rows left out."""
-        if self._parts is None:
-            problem = self.problem
-            values = problem.design.columns(np.arange(problem.n_functions))
-            rows, parts = problem.rows, self._cut()
+        problem, parts = self.problem, []
+        values = problem.design.columns(np.arange(problem.n_functions))
+        for kept, out in self._cut:
             # A function centred on a row that is left out would not be there without it.
-            offered = [problem.eligible & ~np.isin(rows, np.flatnonzero(out)) for _, out in parts]
-            self._parts = [
-                (Gram(_part(problem, values[kept], kept, some)), values[out], problem.targets[out])
-                for (kept, out), some in zip(parts, offered, strict=True)
-            ]
-        return self._parts
+            offered = problem.eligible & ~np.isin(problem.rows, np.flatnonzero(out))
+            parts.append((Gram(_part(problem, values[kept], kept, offered)), values[out], problem.targets[out]))
+        return parts
 
 
 def _log_density(error: Array, variance: Array) -> Array:
@@ -296,8 +280,6 @@ def _recovered(model: GaussianModel, whole: Known, limit: int, tol: float) -> Ga
     offered = data.eligible[functions]
     known = functions[offered].tolist(), alpha[offered], model.beta
     other = GaussianModel.weighing(data, *known, learn_noise=False)
-    if not other.size:  # the noise is less than the rounding of inner products
-        other = GaussianModel.weighing(data, *known, learn_noise=False, suffice=False)
     if other.objective <= model.objective + tol:
         return model
     return climb(other, tol, limit=max(limit, 1))

@@ -35,13 +35,7 @@ from sparsebayes.inference.status import Status
 
 
 def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
-    """Run the solver; where the noise is learned and collapses, run it again with the noise held.
-
-    Parameters
-    ----------
-    problem, solver, settings, rng
-        As in :func:`~sparsebayes.inference.fit.run.run`.
-    """
+    """Run the solver; where the noise is learned and collapses, run it again with the noise held."""
     if settings.noise_variance is not None or problem.inclusion_cost > 0.0:
         return run(problem, solver, settings, rng)
     judge = _Judge(problem, solver, settings, rng)

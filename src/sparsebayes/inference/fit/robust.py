@@ -73,14 +73,7 @@ def run_robust(
 ) -> RobustResult:
     """Maximise the bound, from the model of the outlier mixture where the noise is another.
 
-    Parameters
-    ----------
-    problem : GaussianProblem
-        One target; its weights say how often each row counts.
-    kind : type
-        Noise model.
-    solver, settings, rng
-        As in :func:`~sparsebayes.inference.fit.run.run`.
+    The problem has one target, and its weights say how often each row counts.
     """
     loop, target = _Loop(problem, solver, replace(settings, keeper=None), rng), problem.targets[:, 0]
     first, *others = (OutlierMixture.begin(target, rows) for rows in _good_rows(problem))

@@ -203,9 +203,10 @@ class _Run:
             if self._wants_another():
                 self._begin_again(empty_model(self.best.state.active.problem, self.best.state.active.beta), batch=1)
             self._keep()
-            # From random models; where noise is learned, at the noise of the best one.
-            for _ in range(0 if self.settings.warm is not None else self.settings.restarts):
-                self._begin_again(random_model(self.best.state.active, self.settings.restart_rng))
+            rng = self.settings.restart_rng if self.settings.warm is None else None
+            if rng is not None:  # from random models; where noise is learned, at the noise of the best one
+                for _ in range(self.settings.restarts):
+                    self._begin_again(random_model(self.best.state.active, rng))
         except _Stopped as stop:
             self._keep()
             exhausted = stop.status is Status.MAX_ITER and stop.start != self.best.number
@@ -253,22 +254,15 @@ class _Run:
             known, batch, noted = None if first else best, self._batch(begun.data), self._noting(trial)
             model = ascend(policy, begun.data, known, tol, fixed=fixed, batch=batch, accepted=noted)
             if first or self._leads(model, best, judged=part is None):
-                best, course.leader = model, number
-                self._lead(trial, model)
+                best, course.leader, trial.model = model, number, model
+                self.best = trial if part is None else self.best
+            if first and part is None:
+                self._doubt(model, trial)
             course.completed = number
             self._keep()
             if begun.problem.members is None:  # else more functions come, and nobody knows how many
                 tell(plan.share(course))
         return best
-
-    def _lead(self, trial: _Start, model: GaussianModel) -> None:
-        """Take a start on all rows for the best; the search ends where the first one is in doubt."""
-        trial.model = model
-        if trial.number == _SAMPLE:
-            return
-        self.best = trial
-        if not trial.number:
-            self._doubt(model, trial)
 
     def _doubt(self, model: Active | GaussianModel, start: _Start) -> None:
         """End the search where the noise of a model has collapsed."""
@@ -346,8 +340,7 @@ class _Run:
         if self.settings.keeper is not None and self.searching:
             best, course = self.best, self.course
             made = [r for r in self.history if r.start <= max(0, course.completed) or r.start == best.number]
-            kept = Checkpoint.of(best.state, best.number, best.n_iter, course.completed, made, course.leader)
-            self.settings.keeper.keep(kept)
+            self.settings.keeper.keep(Checkpoint.of(best.state, best.number, best.n_iter, course, made))
 
     def _certify(self, status: Status) -> Certificate:
         """Certify on the data; where rounding had hidden a move, make it and certify again."""

@@ -12,6 +12,7 @@ from sparsebayes.inference.fit.folds import Folds
 from sparsebayes.inference.models.gaussian import GaussianModel
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.problem import GaussianProblem
+from sparsebayes.inference.search.starts import Course
 from sparsebayes.inference.solvers.solver import Solver, State
 from sparsebayes.inference.status import Record
 from sparsebayes.typing import Array
@@ -101,22 +102,8 @@ class Keeper(Protocol):
 class Checkpoint:
     """The best complete model of a search, and how far the search has come, as plain data; all else follows from them.
 
-    Attributes
-    ----------
-    completed : int
-        Last start that ended by itself; -1 in the first.
-    start, n_iter : int
-        Start that the model belongs to, and its moves so far.
-    indices, alpha, beta, mean, learn_noise
-        The model; its mode is kept because in a working set it is found only as closely as decisions need.
-    members : list of int or None
-        Working set, where there is one.
-    remembered, rng
-        What else the solver carries from step to step.
-    history : list of dict
-        Records so far.
-    leader : int
-        Last start that gained enough for all kicks to be tried again.
+    ``mean`` is kept because in a working set, whose functions are ``members``, a mode is found only as closely as
+    decisions need; ``remembered`` and ``rng`` are what else the solver carries from step to step.
     """
 
     completed: int
@@ -134,14 +121,12 @@ class Checkpoint:
     leader: int = 0
 
     @classmethod
-    def of(
-        cls, state: State, start: int, n_iter: int, completed: int, history: list[Record], leader: int
-    ) -> Checkpoint:
-        """Describe a complete state."""
+    def of(cls, state: State, start: int, n_iter: int, course: Course, history: list[Record]) -> Checkpoint:
+        """Describe a complete state of a start."""
         active = state.active
         members = active.problem.members
         return cls(
-            completed=completed,
+            completed=course.completed,
             start=start,
             n_iter=n_iter,
             indices=[int(i) for i in active.indices],
@@ -153,16 +138,13 @@ class Checkpoint:
             remembered=state.remembered(),
             rng=dict(state.rng.bit_generator.state),
             history=[asdict(record) for record in history],
-            leader=leader,
+            leader=course.leader,
         )
 
     @property
     def records(self) -> list[Record]:
         """Records so far."""
-        return [
-            Record(**{**record, "added": tuple(record["added"]), "removed": tuple(record["removed"])})
-            for record in self.history
-        ]
+        return [Record(**{**r, "added": tuple(r["added"]), "removed": tuple(r["removed"])}) for r in self.history]
 
     def revive(self, solver: Solver, empty: Active, rng: np.random.Generator) -> State:
         """The state that was described, computed anew from the data, in the problem of an empty model."""

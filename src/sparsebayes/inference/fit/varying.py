@@ -63,16 +63,10 @@ _SETTLED = 1e-2
 
 @dataclass(frozen=True)
 class LogVariance:
-    r"""The log variance of the noise: :math:`o+\phi^\top\mathbf v`, in the order of ``active``.
+    r"""The log variance of the noise, :math:`o+\phi^\top\mathbf v`, its functions in the order of ``active``.
 
-    Attributes
-    ----------
-    active : Active
-        Functions of the log variance, their precisions and the posterior of their weights.
-    offset : float
-        Log variance where all of these functions are zero, :math:`o`.
-    precisions, counts : ndarray of shape (N,)
-        Relative precisions of the training rows, whose geometric mean is one, and how often each row is there.
+    The ``offset`` is :math:`o`; ``precisions`` are the relative ones of the training rows, whose geometric mean is one,
+    and ``counts`` say how often each row is there.
     """
 
     active: Active
@@ -100,12 +94,7 @@ def run_varying(
 ) -> VaryingResult:
     """Maximise the bound over the mean and the noise, and keep constant noise where its evidence is as high.
 
-    Parameters
-    ----------
-    problem : GaussianProblem
-        One target; its weights say how often each row counts.
-    solver, settings, rng
-        As in :func:`~sparsebayes.inference.fit.run.run`.
+    The problem has one target, and its weights say how often each row counts.
     """
     constant = run_guarded(problem, solver, settings, rng)
     best = VaryingResult(constant, constant.active.objective())

@@ -4,10 +4,7 @@ This is the sequential algorithm of Tipping & Faul 2003, section 4, in batches. 
 are left out (steps 4-5: ``model.scores``, eqs 18-25), adds the best of them (step 7), and re-estimates all precisions
 and the noise together, so that functions without relevance leave on the way (steps 6, 8 and 9: ``model.joined``).  The
 new model stands if the objective rose; else the batch is halved, and a single function that does not pay is refused
-until the model has changed.  It ends where no addition gains ``tol`` (step 11).  With ``batch=1`` it is the paper's
-single addition.
-
-The loop knows nothing of likelihoods, storages or kernels: it knows a ``Model``.
+until the model has changed.  It ends where no addition gains ``tol`` (step 11).
 """
 
 from __future__ import annotations
@@ -22,8 +19,7 @@ from sparsebayes.inference.models.evidence import Scores
 from sparsebayes.typing import Array, Index
 
 # Functions that are added at once at most, of how many times as many, with what part of the best gain, and up to which
-# overlap (the cosine of two functions once the model has explained what it can of both).  On the ledger, 4 to 16
-# functions, parts of .03 to .3 and overlaps of .3 to .8 end at the same evidence on average, but for chance.
+# overlap (the cosine of two functions once the model has explained what it can of both): see docs/ablation.md.
 BATCH = 8
 _POOL = 4
 _FAIR_PART = 0.1
@@ -81,9 +77,7 @@ def climb(
     most: float = np.inf,
     accepted: Callable[[M, M], None] | None = None,
 ) -> M:
-    """Move until no addition gains ``tol``, or the model is large enough; the objective never falls.
-
-    Where none gains, the model is settled to a tenth of that.
+    """Move until no addition gains ``tol`` and the model has settled to a tenth of that; the objective never falls.
 
     Parameters
     ----------
@@ -97,10 +91,8 @@ def climb(
         With what part of the best gain, and up to which overlap.
     patience : float
         Single functions that may be refused in a row.
-    limit : float
-        Size at which the climb ends; its last batch may pass it.
-    most : float
-        Size at which the climb ends, and which no batch passes.
+    limit, most : float
+        Sizes at which the climb ends; the last batch may pass ``limit``.
     accepted : callable, optional
         Called with the model before and after every move.
     """
@@ -112,11 +104,11 @@ def climb(
         scores.gain[list(refused)] = 0.0
         chosen = choose(model, scores, int(min(width, most - len(model.indices))), tol, part, overlap)
         if not len(chosen):
-            final = model.settled(0.1 * tol)
-            if final.objective <= model.objective + tol:
-                return final
-            accepted(model, final)
-            model = final
+            settled = model.settled(0.1 * tol)
+            if settled.objective <= model.objective + tol:
+                return settled
+            accepted(model, settled)
+            model = settled
             refused.clear()
         while len(chosen):
             roughly = max(0.1 * tol, _ROUGHLY * float(scores.gain[chosen].sum()))

@@ -140,9 +140,8 @@ def best_splits(active: Active, tol: float) -> Iterator[Swap]:
 
 def perform(active: Active, swap: Swap) -> Active | None:
     """The model after the move, computed on a copy; None where the objective does not rise."""
-    before = active.objective()
     after = active.swapped(swap.out, swap.into, swap.alpha)
-    return after if after is not None and after.objective() > before else None
+    return after if after is not None and after.objective() > active.objective() else None
 
 
 # -- low-rank changes --------------------------------------------------------------------------------------

@@ -23,14 +23,7 @@ _CLOSELY = 0.01
 class Predicted:
     """The functions of a model at its mode, each move of which stands only if the true evidence rises.
 
-    Attributes
-    ----------
-    active : Active
-        The model.
-    tol : float
-        What every function that is added has to gain, in nats.
-    refused : set of int
-        Functions that do not, although their scores say so.
+    Each function that is added has to gain ``tol``, in nats; those in ``refused`` do not, although their scores say so.
     """
 
     active: Active

@@ -16,14 +16,13 @@ with :math:`\mathbf B` the curvature of the rows and :math:`\mathbf g` the gradi
 function then gives way to the one next to where it should be, the precisions settle, and the move stands if the
 objective rises.
 
-On the 2-D sinc of 20,000 to 100,000 rows that brings 9 to 20 nats with up to a tenth fewer functions at the same error,
-in .9 to 1.3 times the time; two classes by Laplace's evidence gain up to 3 nats.
+On the 2-D sinc of 13,000 and 20,000 rows that brings 2 nats on average, and outputs 2 % nearer to the truth, in .85 of
+the time; two classes by Laplace's evidence gain 3 nats.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -48,20 +47,10 @@ _ROUGHLY = 0.1
 
 @dataclass(frozen=True)
 class Secants:
-    """Functions that can move (places in the model), where they are, and d neighbours of each.
+    """Functions that can move (k places in the model), where they are, and d neighbours of each at a distance.
 
-    Attributes
-    ----------
-    movable : (k,) integer array
-        Places in the model.
-    at : (k, d) ndarray
-        Where they are.
-    distance : float
-        At which neighbours were looked for.
-    neighbours : (k, d) integer array
-        Numbers of neighbours in the whole dictionary.
-    towards : (k, d, d) ndarray
-        How far each neighbour is, and in which direction (last axis).
+    ``neighbours`` (k, d) are numbers in the whole dictionary; ``towards`` (k, d, d) says how far each is, and in which
+    direction (last axis).
     """
 
     movable: Index
@@ -72,17 +61,17 @@ class Secants:
 
 
 def shift(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | None:
-    """The model with its functions moved again and again, as long as that gains more than ``worthwhile`` each time.
-
-    None where the first move does not, or the dictionary is not dense.
-    """
+    """The model with its functions moved as long as each time gains more than ``worthwhile``; None where none does."""
     moved = active
     for _ in range(_MOVES):
         further = _shift_once(moved, worthwhile, learn_noise=learn_noise)
         if further is None:
             break
         moved = further
-    return None if moved is active else _among(active.problem, moved)
+    if moved is active:
+        return None
+    problem, indices = embed(active.problem, moved.problem.lift(moved.indices))
+    return moved.like(problem, indices, moved.alpha, mean=moved.mean)
 
 
 def _shift_once(active: Active, worthwhile: float, *, learn_noise: bool) -> Active | None:
@@ -103,7 +92,8 @@ def _shift_once(active: Active, worthwhile: float, *, learn_noise: bool) -> Acti
         kept, first = np.unique(into, return_index=True)
         if np.array_equal(kept, np.sort(numbers)):
             return None
-        moved = _settled(active, kept, active.alpha[first], learn_noise=learn_noise)
+        moved = active.like(whole.restrict(kept), list(range(len(kept))), active.alpha[first])
+        moved = moved.settled(_ROUGHLY, learn_noise=learn_noise)
         if moved.objective() > level:
             return moved
     return None
@@ -153,15 +143,3 @@ def _displacements(active: Active, numbers: Index, secants: Secants) -> Array:
     moved = np.einsum("ke,ked->kd", xi.reshape(k, d), secants.towards)
     length = np.linalg.norm(moved, axis=1, keepdims=True)
     return moved * (_REACH / np.maximum(length, _REACH))
-
-
-def _settled(active: Active, numbers: Index, alpha: Array, *, learn_noise: bool) -> Active:
-    """The model of other functions with these precisions, which then settle."""
-    problem, indices = active.problem.parent.restrict(numbers), list(range(len(numbers)))
-    return active.like(problem, indices, alpha).settled(_ROUGHLY, learn_noise=learn_noise)
-
-
-def _among(problem: Any, moved: Active) -> Active:
-    """The same model in the working set of another, which takes its functions in."""
-    problem, indices = embed(problem, moved.problem.lift(moved.indices))
-    return moved.like(problem, indices, moved.alpha, mean=moved.mean)

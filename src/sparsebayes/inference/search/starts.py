@@ -19,9 +19,7 @@ products (``GaussianProblem.on_fewer_rows``): only that pass, and the certificat
 their number.
 
 Which of them are made, and in which order, is a :class:`Plan`: a new policy is a class here and a word in
-``Plan.named``.  The best objective is kept.  A held start ends at half as many functions again as the best model has:
-more cost much and gain nothing.  Everything is decided by counts and evidences, never by clocks, so that a fit is
-reproducible.
+``Plan.named``.  Everything is decided by counts and evidences, never by clocks, so that a fit is reproducible.
 """
 
 from __future__ import annotations
@@ -78,11 +76,7 @@ Accepted = Callable[[GaussianModel, GaussianModel], None]
 class Policy(ABC):
     """A place to begin from.
 
-    Attributes
-    ----------
-    chooses : bool
-        Whether the model that it begins with has functions that no other start has found: these then have a record of
-        their own in the history.
+    One that ``chooses`` begins with functions that no other start has found: these have a record of their own.
     """
 
     chooses: ClassVar[bool] = False
@@ -143,7 +137,7 @@ class Kick(Policy):
 
 @dataclass(frozen=True)
 class Begun(Policy):
-    """From a model at which an earlier search was broken off."""
+    """From a model that an earlier search ended with, or was broken off at."""
 
     model: GaussianModel
 
@@ -217,22 +211,10 @@ def ascend(
     batch: int = BATCH,
     accepted: Accepted | None = None,
 ) -> GaussianModel:
-    """Climb from where a policy begins; where it holds the noise, release it then and climb on.
+    """Climb from where a policy begins, given the best model so far; where it holds the noise, release it and climb on.
 
-    Parameters
-    ----------
-    policy : Policy
-        Where to begin.
-    data : Gram
-        The problem.
-    best : GaussianModel or None
-        The best model so far.
-    tol : float
-        What a move has to gain, in nats.
-    fixed : float, optional
-        Inverse noise variance, where it is given and not learned.
-    batch, accepted
-        As in :func:`~sparsebayes.inference.search.climb.climb`.
+    ``fixed`` is an inverse noise variance that is given and not learned; ``tol``, ``batch`` and ``accepted`` are as in
+    :func:`~sparsebayes.inference.search.climb.climb`.
     """
     model = policy.begin(data, best)
     if not model.learn_noise:
@@ -271,8 +253,5 @@ def random_model(best: Active, rng: np.random.Generator) -> Active:
 
 def carried(model: GaussianModel, data: Gram, tol: float) -> GaussianModel:
     """The functions and precisions of a model of some rows in a problem with more rows, settled there."""
-    learn = model.learn_noise
-    there = GaussianModel.weighing(
-        data, model.indices, np.maximum(model.alpha, np.finfo(float).tiny), model.beta, learn
-    )
-    return there.settled(tol)
+    alpha = np.maximum(model.alpha, np.finfo(float).tiny)
+    return GaussianModel.weighing(data, model.indices, alpha, model.beta, model.learn_noise).settled(tol)

@@ -46,7 +46,7 @@ def working_problem(
 ) -> Problem:
     """The problem to search in: the given one where it is small, else a working set of it.
 
-    ``tell`` is called on the way through all rows, with the share of them that is done.
+    ``tell`` is called with the share of the rows that a pass over them has behind it.
     """
     reduced = problem.reduced(tell, noise_given=noise_given)
     if reduced is not None:
@@ -68,9 +68,8 @@ def embed(problem: Any, functions: list[int]) -> tuple[Any, list[int]]:
     if problem.members is None:
         return problem, list(functions)
     fresh = np.setdiff1d(functions, problem.members)
-    members = np.concatenate([problem.members, fresh])
     problem = problem.enlarge(fresh) if len(fresh) else problem
-    place = {int(member): k for k, member in enumerate(members)}
+    place = {int(member): k for k, member in enumerate(problem.members)}
     return problem, [place[i] for i in functions]
 
 
