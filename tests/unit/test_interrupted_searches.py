@@ -9,6 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes import EM, RVR, Variational
+from sparsebayes.inference import Sequential
 from sparsebayes.inference.fit.indicators import best_scale
 
 
@@ -37,3 +38,28 @@ def test_sweeps_that_were_broken_off_go_on_as_they_would_have(make: Any, after: 
 def test_a_scale_whose_search_is_broken_off_on_its_way_up_is_the_highest_so_far() -> None:
     """There is no vertex of heights that only rise, the faster the farther."""
     assert best_scale(1.0, lambda place, factor: place * factor, lambda place: place**1.5, lambda: True) == 4.0
+
+
+class EndsTooSoon(Sequential):
+    """Sees no move at first, so that moves are left for when the certificate finds them."""
+
+    def step(self, state: Any, tol: float) -> Any:
+        if not hasattr(self, "seen_"):
+            self.seen_ = True
+            return None
+        return super().step(state, tol)
+
+    def escape(self, state: Any, tol: float) -> Any:
+        return None
+
+
+def test_a_stop_while_moves_are_made_for_the_certificate_is_said_and_certified() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, (60, 1))
+    y = np.sinc(X[:, 0]) + 0.05 * rng.standard_normal(60)
+    solver = EndsTooSoon(batch=1, callback=lambda record, active: record.n_active >= 3)
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
+        model = RVR(gamma=1.0, solver=solver, fit_intercept=False, noise_variance=0.01).fit(X, y)
+    assert len(model.relevance_) == 3
+    assert model.certificate_.objective == pytest.approx(model.history_[-1].objective, abs=1e-8)
+    assert not model.certificate_.converged

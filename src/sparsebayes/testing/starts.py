@@ -59,6 +59,17 @@ class PolicyConformance(ABC):
             assert all(after.objective >= before.objective for before, after in told)
             assert model.learn_noise
 
+    def test_moves_that_are_told_follow_one_another(self) -> None:
+        """From nothing, where the policy chooses functions, else from the model that it begins with."""
+        policy = self.make()
+        for _, _, data, best in self._problems():
+            told: list[tuple[GaussianModel, GaussianModel]] = []
+            ascend(policy, data, best, accepted=lambda before, after: told.append((before, after)))  # noqa: B023
+            reached = set() if policy.chooses else set(policy.begin(data, best).indices)
+            for before, after in told:
+                assert set(before.indices) == reached
+                reached = set(after.indices)
+
     def test_a_noise_that_is_given_is_kept(self) -> None:
         """The search ends at that noise, and does not learn another."""
         for _, _, data, best in self._problems():

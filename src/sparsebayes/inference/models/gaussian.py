@@ -259,7 +259,7 @@ class Posterior:
     inverse : ndarray of shape (a, a)
         :math:`\mathbf L^{-1}`, where :math:`\boldsymbol\Sigma^{-1}=\mathbf L\mathbf L^\top`.
     half : ndarray of shape (a, T)
-        :math:`\mathbf L^{-1}\mathbf b`, half of the way to the mean.
+        :math:`\mathbf L^{-1}\mathbf b`, which :math:`\beta\mathbf L^{-\top}` takes to the mean.
     mean : ndarray of shape (a, T)
         Posterior mean of the weights.
     residual_sumsq, log_evidence : float
@@ -525,6 +525,8 @@ class GaussianModel:
         return GaussianModel.empty(self.data, beta, self.learn_noise)
 
     # -- settling ------------------------------------------------------------------------------------------
+    # Roughly, while functions come and go, by MacKay's fixed point (``_relaxed``); closely, at the end, by Newton's
+    # method (``_settled``), whose last steps are below rounding (``_polished``).  What does not pay leaves on the way.
 
     def _compiled(
         self, compiled: Library, products: Products, alpha: Array, tol: float, *, closely: bool

@@ -76,7 +76,7 @@ Accepted = Callable[[GaussianModel, GaussianModel], None]
 class Policy(ABC):
     """A place to begin from.
 
-    One that ``chooses`` begins with functions that no other start has found: these have a record of their own.
+    One that ``chooses`` begins with functions of its own, not with those of the best model: they have a record.
     """
 
     chooses: ClassVar[bool] = False
@@ -217,13 +217,17 @@ def ascend(
     :func:`~sparsebayes.inference.search.climb.climb`.
     """
     model = policy.begin(data, best)
+    told = accepted if policy.chooses and model.size else None
+    if told is not None and fixed is None:
+        told(Schedule().begin(data, None), model)
     if not model.learn_noise:
+        # Objectives at another noise than a given one say nothing to whoever is told.
         model = climb(model, tol, batch=batch, limit=_largest(data, best), accepted=None if fixed else accepted)
         model = model.at_noise(model.beta, learn_noise=True)
     if fixed is not None:
         model = model.at_noise(fixed, learn_noise=False)
-    if accepted is not None and policy.chooses and model.size:
-        accepted(Schedule().begin(data, None), model)
+        if told is not None:
+            told(Schedule().begin(data, None), model)
     limit = np.inf if fixed is not None else _MOST * data.n
     return climb(model, tol, batch=batch, limit=limit, accepted=accepted)
 
