@@ -129,7 +129,10 @@ class Folds:
         """Whether the problem has rows of its own, few enough, and some in every fold."""
         rows, functions = problem.design.shape
         few = problem.parent is None and problem.rowwise and rows * functions <= _ENTRIES
-        return few and min(problem.n_effective, problem.different) >= FOLDS
+        if not few or problem.n_effective < FOLDS:
+            return False
+        # Rows with different targets are different, which is cheaper to see than whether their functions are.
+        return len(np.unique(problem.targets[problem.weights > 0.0, 0])) >= FOLDS or problem.different >= FOLDS
 
     def prefer(self, beta: float, other: float, size: int) -> bool:
         """Whether rows left out speak for one inverse noise variance rather than another."""
