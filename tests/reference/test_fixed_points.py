@@ -273,6 +273,18 @@ def test_the_evidence_at_fixed_xi_is_a_gaussian_integral():
     np.testing.assert_allclose(rows.sum(axis=1) + prior - posterior, active.evidence(), rtol=1e-10)
 
 
+@pytest.mark.parametrize("alpha", [1e-4, 1e-10])
+def test_variances_under_the_bound_are_positive_where_functions_outnumber_rows(alpha):
+    """As differences of their covariance, of functions large and small, they are rounding."""
+    rng = np.random.default_rng(0)
+    base = rng.standard_normal((20, 15))
+    Phi = np.hstack([1e6 * base, 1e-3 * base, 1e-3 * base, 1e-3 * base])
+    problem = LaplaceProblem(as_design(Phi), Bernoulli((rng.random(20) > 0.5) * 1.0, np.ones(20)), np.ones(60, bool))
+    active = BoundActive(problem, list(range(60)), np.full(60, alpha), np.ones(20))
+    assert np.all(active.variance > 0.0)
+    assert np.all(active.well_determined > 0.0)
+
+
 def test_softmax_has_no_variational_bound():
     X, y = datasets.load("iris", return_X_y=True)
     with pytest.raises(ValueError, match=r"two classes.*multi_class='ovr'"):

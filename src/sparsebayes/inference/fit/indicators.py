@@ -194,10 +194,12 @@ def run_indicators(problem: LaplaceProblem, regression: GaussianProblem, solver:
             status = stopped.status
         # Of a compressed dictionary by its compression, whose error the certificate names.  Many functions gain, since
         # the search was for something else, so that bounds rule out none, and to score all would cost more than it.
-        rough = LaplaceActive.from_model(problem.roughly(), active.indices, active.alpha, active.mean)
-        certificate = certify(rough, learn_noise=False, tol=settings.tol, start=0)
+        rough, error = active, 0.0
         if problem.stand_in is not None:
-            certificate = replace(certificate, compression_error=float(problem.stand_in.error))
+            rough = LaplaceActive.from_model(problem.roughly(), active.indices, active.alpha, active.mean)
+            error = float(problem.stand_in.error)
+        certificate = certify(rough, learn_noise=False, tol=settings.tol, start=0)
+        certificate = replace(certificate, compression_error=max(error, certificate.compression_error))
         if status.converged and not active.size:
             status = Status.EMPTY
         return Result(active, status, certificate, notes.history, notes.n_iter, by_regression=active.size > 0)

@@ -36,10 +36,10 @@ from sparsebayes.threads import one_thread
 _CERTIFICATION_ROUNDS = 3
 # What another start has to bring, in nats: of maxima that are as good as each other rounding would choose.
 _HARDLY = 0.1
-# Shares of a search that are behind when the pass over all rows, the search on a part of them, the places on all rows,
-# the climb among nearly dependent functions and the certificate begin: means over 40,000 rows of protein, 50,000 of
-# diamonds and 60,000 of kegg, in processor seconds, halved where both of two cores compute.  Where there is no such
-# pass, all but the certificate is places.
+# Shares of a search that are behind where its stages begin and end: means over 40,000 rows of protein, 50,000 of
+# diamonds and 60,000 of kegg, in processor seconds, halved where both of two cores compute.  Without a pass over all
+# rows, all but the certificate is the search; with one, the search has its last share, and what is left before the
+# certificate is the climb among nearly dependent functions.
 _STAGES = {
     "a pass over all rows": (0.07, 0.42),
     "the search on a part of the rows": (0.42, 0.54),
@@ -259,7 +259,8 @@ class _Run:
             if first and part is None:
                 self._doubt(model, trial)
             course.completed = number
-            self._keep()
+            if part is None:
+                self._keep()
             if begun.problem.members is None:  # else more functions come, and nobody knows how many
                 tell(plan.share(course))
         return best

@@ -84,6 +84,16 @@ class BoundActive(Active):
         """Posterior covariance of the weights."""
         return self._inner.covariance
 
+    @property
+    def variance(self) -> Array:
+        """Posterior variances, which more functions than rows have without the differences of their covariance."""
+        return self._inner.variance
+
+    @property
+    def well_determined(self) -> Array:
+        r""":math:`\gamma_m`, likewise."""
+        return self._inner.well_determined
+
     def evidence(self) -> float:
         """Lower bound on the log evidence."""
         # The Gaussian density of the inner problem has a normalisation that the bound has not.

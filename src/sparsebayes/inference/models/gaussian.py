@@ -517,7 +517,8 @@ class GaussianModel:
     def at_noise(self, beta: float, learn_noise: bool) -> GaussianModel:
         """The same functions and precisions at another noise level."""
         here = self.posterior
-        return GaussianModel(Posterior.of(here.products, here.alpha, beta) or here, learn_noise)
+        moved = here if beta == here.beta else Posterior.of(here.products, here.alpha, beta)
+        return GaussianModel(moved or here, learn_noise)
 
     def _empty(self) -> GaussianModel:
         """Without functions, all of the targets being noise where that is learned."""

@@ -86,7 +86,7 @@ def nearest_root(expected: Callable[[Array], Array], alpha: Array, root: Array) 
     if closest >= _ROUNDING:
         warnings.warn(
             f"The covariance of the weights was not reached in {_STEPS} steps: log variances of sigma_ are known to "
-            f"{closest:.2g} only, and predictions are integrated over them; classes are separable beyond rounding, or "
+            f"{closest:.2g} only, and predictions are integrated over them; rows saturate beyond rounding, or "
             "functions are nearly dependent: use fewer or narrower functions.",
             ConvergenceWarning,
             stacklevel=stack_level(),
