@@ -16,7 +16,7 @@ from sparsebayes import RVR, SparseBayesRegressor, datasets
 from sparsebayes.basis import RBF
 from sparsebayes.benchmarks.ledger import KINDS, PROBLEMS, Case, NotAtHandError, Problem, Record, Row, measure
 from sparsebayes.benchmarks.ledger import choose_problems as choose
-from sparsebayes.benchmarks.ledger.ablation import variations
+from sparsebayes.benchmarks.ledger.ablation import Variation, variations
 from sparsebayes.benchmarks.ledger.apart import measure_apart
 from sparsebayes.benchmarks.ledger.compare import changes, conclusions
 from sparsebayes.benchmarks.ledger.measure import attempt, log_loss, negative_log_density
@@ -25,7 +25,8 @@ from sparsebayes.benchmarks.ledger.problems import read_seeds
 from sparsebayes.benchmarks.ledger.record import commit, new_record
 from sparsebayes.benchmarks.ledger.rivals import measure_rival, settled_evidence
 from sparsebayes.cli.ledger import read_option
-from sparsebayes.inference.search import starts
+from sparsebayes.inference.models import gaussian
+from sparsebayes.inference.search import climb, starts
 from support.commands import call, fail
 
 
@@ -364,6 +365,24 @@ def test_every_constant_of_the_search_is_varied_to_both_sides():
     named = [(v.module, v.attribute) for v in variations() if "instead of" in v.name]
     assert {("search.climb", "_OVERLAP"), ("fit.folds", "VOICE"), ("fit.run", "LITTLE_MORE")} <= set(named)
     assert all(named.count(pair) == 2 for pair in named)
+
+
+@pytest.mark.parametrize(
+    ("module", "attribute", "value", "read"),
+    [
+        ("search.climb", "_OVERLAP", 0.25, lambda: climb.climb.__kwdefaults__["overlap"]),
+        ("models.gaussian", "_SWEEPS", 20, lambda: gaussian._RULES.sweeps),
+    ],
+)
+def test_a_constant_is_changed_where_it_was_read_at_import(module, attribute, value, read):
+    """Else the page would say of every default, and of all that is compiled, that it decides nothing."""
+    before = read()
+    Variation("", module, attribute, value).apply()
+    try:
+        assert read() == value
+    finally:
+        Variation("", module, attribute, before).apply()
+    assert read() == before
 
 
 def test_the_command_makes_the_page_of_ablations(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ _PACKAGE = "sparsebayes.inference"
 # Where the search of regressions lives.
 _MODULES = ("search.climb", "search.starts", "models.gaussian", "fit.run", "fit.guard", "fit.folds")
 # What a search is told from the outside, and what has no half: bounds of floating point, and places of decimals.
-_NOT_VARIED = ("BATCH", "FOLDS", "_DECIMALS", "_TOLD_BY", "_LEAST_NOISE", "_TIE")
+_NOT_VARIED = ("BATCH", "FOLDS", "_DECIMALS", "_TOLD_BY", "_LEAST_NOISE", "_TIE", "_SAMPLE")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Variation:
     options: dict[str, Any] | None = None
 
     def apply(self) -> None:
-        """Make the change, in every module of the search that has imported the name."""
+        """Make the change: in every module of the search that has the name, and in what it was read for at import."""
         if not self.module:
             return
         old = getattr(import_module(f"{_PACKAGE}.{self.module}"), self.attribute)
@@ -57,6 +57,7 @@ class Variation:
             shared = not self.attribute.startswith("_") and name.startswith(_PACKAGE)
             if (own or shared) and vars(module).get(self.attribute) is old:
                 setattr(module, self.attribute, self.value)
+                _read_again(module, old, self.value)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -96,6 +97,15 @@ def _imported(module: str, attribute: str) -> bool:
     return not attribute.startswith("_") and any(
         hasattr(import_module(f"{_PACKAGE}.{name}"), attribute) for name in before
     )
+
+
+def _read_again(module: Any, old: Any, value: Any) -> None:
+    """Change the defaults of functions that are this constant, and make anew what the compiled settling is told."""
+    for function in vars(module).values():
+        defaults = getattr(function, "__kwdefaults__", None) or {}
+        defaults.update({name: value for name, default in defaults.items() if default is old})
+    if hasattr(module, "_rules"):
+        module._RULES = module._rules()
 
 
 def ablate(

@@ -65,19 +65,25 @@ _POLISH, _NEAR = 3, 1e-3
 _LONGER, _LONGEST, _SHORTER, _SHORTEST = 1.3, 1.9, 0.4, 0.05
 # Range of a precision, of a function of unit norm beside targets of unit variance.
 _RANGE = (1e-14, 1e14)
-# The same for the compiled settling.
-_RULES = Task(
-    rounding=_ROUNDING,
-    sweeps=_SWEEPS,
-    longer=_LONGER,
-    longest=_LONGEST,
-    shorter=_SHORTER,
-    shortest=_SHORTEST,
-    steps=_STEPS,
-    polish=_POLISH,
-    near_by=_NEAR,
-    reach=REACH,
-).searching(_LENGTHS, SHIFTS)
+
+
+def _rules() -> Task:
+    """What the compiled settling is told: these constants."""
+    return Task(
+        rounding=_ROUNDING,
+        sweeps=_SWEEPS,
+        longer=_LONGER,
+        longest=_LONGEST,
+        shorter=_SHORTER,
+        shortest=_SHORTEST,
+        steps=_STEPS,
+        polish=_POLISH,
+        near_by=_NEAR,
+        reach=REACH,
+    ).searching(_LENGTHS, SHIFTS)
+
+
+_RULES = _rules()
 
 
 class Gram:
