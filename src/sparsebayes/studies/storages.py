@@ -41,7 +41,8 @@ Four things differ from one kind to another:
   columns of a memory-mapped array `std_scale_` is 1 ([trust](trust.md)).
 - Where the functions of a regression use up more than a tenth of the rows, its noise is checked on rows left out.
   Chunks, partitions and memory-mapped arrays without kernels on the rows have only sums over rows: a row with a weight
-  of three is three rows there, and a start that uses up more rows is accepted up to a quarter of them.
+  of three is three rows there, and a start is accepted up to a quarter of the rows: the model may be
+  another one.
 - `checkpoint` is for searches that take long. Where a classifier's functions come from a regression on the classes
   (several classes that share functions, `evidence="indicators"`) it is refused everywhere.
 
