@@ -231,5 +231,4 @@ def test_a_batch_stands_only_where_the_objective_rises(brings, clash, kept):
 def test_a_tie_goes_to_the_lowest_number():
     gain = np.array([1.0, 5.0, 5.0 * (1.0 + 1e-12), 4.0])
     for width, expected in ((1, [1]), (3, [1, 2, 3])):
-        scores = Scores(gain.copy(), np.ones(4))
-        assert choose(Promising([], (1.0,) * 4), scores, width, 1e-3, 0.1, 0.5).tolist() == expected
+        assert choose(Promising([], (1.0,) * 4), gain, width, 1e-3, 0.1, 0.5).tolist() == expected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -332,11 +332,12 @@ class _Run:
         def note(before: C, after: C) -> None:
             start.model = after
             shown = after.active if isinstance(after, Predicted) else after
-            old, new = (_lifted(shown.problem, model.indices) for model in (before, after))
-            n_changed, fresh = len(set(old) ^ set(new)), sorted(set(new) - set(old))
-            info = Info("add" if fresh else "sweep", fresh[0] if len(fresh) == 1 else -1, n_changed or shown.size)
+            old, new = set(before.indices), set(after.indices)
+            added, removed = (_lifted(shown.problem, some) for some in (new - old, old - new))
+            n_changed = len(added) + len(removed)
+            info = Info("add" if added else "sweep", added[0] if len(added) == 1 else -1, n_changed or shown.size)
             figures = shown.evidence(), after.objective, shown.size, 1.0 / shown.beta
-            self._record(start, info, old, new, figures, lambda: shown)
+            self._record(start, info, added, removed, figures, lambda: shown)
 
         return note
 
@@ -392,7 +393,7 @@ class _Run:
             if self.solver.climbs(start.state.active):
                 self._climb(start)
             state = start.state
-            members = _lifted(state.active.problem, state.active.indices)
+            before = set(_lifted(state.active.problem, state.active.indices))
             info = self.solver.step(state, self.settings.tol)
             if info is None:
                 if self._widen(start):
@@ -410,8 +411,9 @@ class _Run:
             lifted = replace(info, function=_lifted(active.problem, [function])[0] if function >= 0 else -1)
             objective = state.objective + self.solver.hyperpriors.log_prior(active, noise=state.learn_noise)
             figures = state.evidence, objective, state.n_active, state.noise_variance
-            after = _lifted(active.problem, active.indices)
-            self._record(start, lifted, members, after, figures, partial(self.solver.shown, state))
+            after = set(_lifted(active.problem, active.indices))
+            added, removed = tuple(sorted(after - before)), tuple(sorted(before - after))
+            self._record(start, lifted, added, removed, figures, partial(self.solver.shown, state))
 
     def _climb(self, start: _Start) -> None:
         """Go on from a model for single moves by the loop in batches, until no addition gains ``tol``."""
@@ -456,13 +458,12 @@ class _Run:
         self,
         start: _Start,
         info: Info,
-        before: tuple[int, ...],
-        after: tuple[int, ...],
+        added: tuple[int, ...],
+        removed: tuple[int, ...],
         figures: tuple[float, float, int, float],
         model: Callable[[], Active | GaussianModel],
     ) -> None:
         """Keep a record, show it to whoever asked, and stop where it is time; the model is made for a callback only."""
-        added, removed = (tuple(i for i in one if i not in other) for one, other in ((after, before), (before, after)))
         record = Record(start.number, info.move, info.function, info.n_moves, *figures, added, removed)
         start.n_iter += record.n_moves
         kept, keeper, callback = record.start != _SAMPLE, self.settings.keeper, self.solver.callback
@@ -484,9 +485,9 @@ def _in_batches(state: State) -> GaussianModel:
     return GaussianModel.weighing(Gram(active.problem), active.indices, active.alpha, active.beta, state.learn_noise)
 
 
-def _lifted(problem: Problem, functions: Iterable[int]) -> tuple[int, ...]:
+def _lifted(problem: Problem, functions: Collection[int]) -> tuple[int, ...]:
     """Numbers of functions in the whole dictionary, sorted."""
-    return tuple(sorted(problem.whole(sorted(functions))[1]))
+    return tuple(sorted(problem.whole(sorted(functions))[1])) if functions else ()
 
 
 def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:

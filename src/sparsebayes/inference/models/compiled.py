@@ -79,7 +79,8 @@ class Library:
         alpha, inverse = np.array(alpha, dtype=np.float64), np.empty(a * a)
         half, mean = np.empty(a * targets), np.empty(a * targets)
         arrays = gram, projection, functions, alpha, numbers, inverse, half, mean
-        b = self._settle(self._lapack, ctypes.byref(task), closely, *[array.ctypes.data for array in arrays])
+        addresses = [array.__array_interface__["data"][0] for array in arrays]  # several times as fast as array.ctypes
+        b = self._settle(self._lapack, ctypes.byref(task), closely, *addresses)
         if b == -2:
             raise MemoryError("there is not enough memory to settle the precisions")
         if b < 0:

@@ -115,6 +115,14 @@ def best_alpha(s: Array, q2: Array) -> Array:
         return np.where(theta > 0.0, s * (s / theta), np.inf)
 
 
+def best_additions(s: Array, q2: Array, n_targets: int, cost: float = 0.0) -> tuple[Array, Array]:
+    """Best precisions of functions outside the model with q² > s, and what adding each gains (T&F eqs 18, 20, 27)."""
+    with np.errstate(divide="ignore", over="ignore"):
+        best = s * (s / (q2 - s))
+        gain = 0.5 * n_targets * (q2 / (best + s) - np.log1p(s / best)) - cost
+    return best, np.maximum(np.where(best > 0.0, gain, 0.0), 0.0)  # no precision is below the range of numbers
+
+
 def best_moves(alpha: Array, s: Array, q2: Array, n_targets: int, cost: float = 0.0) -> tuple[Array, Array]:
     """Best precisions, and what each alone would gain from the present ones, a function in the model costing ``cost``.
 

@@ -19,7 +19,7 @@ in an orthonormal basis, which squares nothing and costs a few times more (``Pos
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,7 @@ from sparsebayes.inference.models.evidence import (
     SHIFTS,
     Array,
     Scores,
-    best_moves,
+    best_additions,
     gaussian_evidence,
     idle,
     joint_newton,
@@ -122,14 +122,13 @@ class Gram:
 
     def rows(self, functions: Index) -> Array:
         """Rows of G, (k, M); a copy."""
-        self._learn(functions)
-        return self._rows[self._slot[functions]]
+        return self._rows[self._learned(functions)]
 
     def among(self, functions: Index) -> Array:
         """Inner products of functions with one another, (k, k)."""
-        self._learn(functions)
         # Numbers of the entries, which NumPy takes several times as fast as pairs of rows and columns.
-        return self._rows.ravel().take(self._slot[functions, None] * self._rows.shape[1] + functions)
+        starts = self._learned(functions)[:, None] * self._rows.shape[1]
+        return self._rows.ravel().take(starts + functions)
 
     def between(self, functions: Index) -> Array:
         """Inner products of functions with one another, most of which may never be asked for again, (k, k)."""
@@ -150,9 +149,10 @@ class Gram:
             self._coordinates, self._spanned[fresh] = np.vstack([self._coordinates, rows]), True
         return self._coordinates, self._basis.T @ self.problem.target
 
-    def _learn(self, functions: Index) -> None:
-        """Compute the rows that are not known yet."""
-        fresh = functions[self._slot[functions] < 0]
+    def _learned(self, functions: Index) -> Index:
+        """Where the rows of these functions are, computed now where they are not known yet."""
+        places = self._slot[functions]
+        fresh = functions[places < 0]
         if len(fresh):
             used = self._used + len(fresh)
             if used > len(self._rows):
@@ -163,6 +163,8 @@ class Gram:
             self._rows[self._used : used] /= self.norms
             self._slot[fresh] = np.arange(self._used, used)
             self._used = used
+            places = self._slot[functions]
+        return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +194,7 @@ class Products:
 
     def restricted(self, stays: NDArray[np.bool_] | Index) -> Products:
         """Of some of the functions only."""
-        return replace(self, functions=self.functions[stays])
+        return Products(self.data, self.functions[stays], self.suffice)
 
     @cached_property
     def root(self) -> tuple[Array, Array, Array]:
@@ -470,13 +472,16 @@ class GaussianModel:
 
     def scores(self) -> Scores:
         """Gains of all functions outside the model (T&F eqs 18-25)."""
-        s, q = self._outside
-        q2 = np.einsum("mt,mt->m", q, q) / self.data.n_targets
-        out = np.full(len(s), np.inf)
-        alpha, gain = best_moves(out, s, q2, self.data.n_targets, self.data.problem.inclusion_cost)
-        gain[~self.data.eligible | (s <= self.posterior.resolution * self.beta)] = 0.0
-        gain[self.functions] = 0.0
-        return Scores(gain, np.clip(alpha, *self._range()))
+        data, (s, q) = self.data, self._outside
+        q2 = sumsq(q) / data.n_targets
+        open_ = (q2 > s) & (s > self.posterior.resolution * self.beta) & data.eligible
+        open_[self.functions] = False
+        some = np.flatnonzero(open_)
+        gain, alpha = np.zeros(len(s)), np.full(len(s), np.inf)
+        best, gain[some] = best_additions(s[some], q2[some], data.n_targets, data.problem.inclusion_cost)
+        low, high = self._range()
+        alpha[some] = np.minimum(np.maximum(best, low), high)
+        return Scores(gain, alpha)
 
     def overlaps(self, functions: Index) -> Array:
         """Cosines of functions outside the model, as far as the model does not explain them."""
@@ -489,7 +494,7 @@ class GaussianModel:
         """With these functions more, roughly settled."""
         grown = np.concatenate([self.functions, functions])
         precisions = np.concatenate([self.posterior.alpha, alpha])
-        products = replace(self.posterior.products, functions=grown)
+        products = Products(self.data, grown, self.posterior.products.suffice)
         compiled = library() if products.suffice else None
         if compiled is not None:
             return self._compiled(compiled, products, precisions, tol, closely=False)
@@ -514,7 +519,7 @@ class GaussianModel:
 
     def exactly(self) -> GaussianModel:
         """From the functions themselves: for where some others are too near to them for inner products to tell."""
-        products = replace(self.posterior.products, suffice=False)
+        products = Products(self.data, self.functions, suffice=False)
         posterior = Posterior.of(products, self.posterior.alpha, self.beta)
         return self if posterior is None else GaussianModel(posterior, self.learn_noise)
 

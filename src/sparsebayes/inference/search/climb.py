@@ -97,12 +97,11 @@ def climb(
         Called with the model before and after every move.
     """
     accepted = accepted or (lambda before, after: None)
-    refused: set[int] = set()
-    width = batch
+    refused, width = set[int](), batch
     while len(model.indices) < min(limit, most) and len(refused) < patience:
         scores = model.scores()
         scores.gain[list(refused)] = 0.0
-        chosen = choose(model, scores, int(min(width, most - len(model.indices))), tol, part, overlap)
+        chosen = choose(model, scores.gain, int(min(width, most - len(model.indices))), tol, part, overlap)
         if not len(chosen):
             settled = model.settled(0.1 * tol)
             if settled.objective <= model.objective + tol:
@@ -124,15 +123,17 @@ def climb(
     return model
 
 
-def choose(model: Model, scores: Scores, width: int, tol: float, part: float, overlap: float) -> Index:
+def choose(model: Model, gain: Array, width: int, tol: float, part: float, overlap: float) -> Index:
     """The functions with the largest gains that hardly overlap, best first; none where none gains ``tol``."""
-    order = np.argsort(-scores.gain, kind="stable")[: _POOL * width]
-    best = float(scores.gain[order[0]]) if len(order) else 0.0
+    best = float(gain.max(initial=0.0))
     if not best > tol:
-        return order[:0]
-    tied = order[scores.gain[order] >= best * (1.0 - _TIE)]
-    order = np.concatenate([[np.min(tied)], order[order != np.min(tied)]])
-    pool = order[scores.gain[order] >= max(part * best, 0.5 * tol)]
+        return np.empty(0, dtype=np.intp)
+    first = int((gain >= best * (1.0 - _TIE)).argmax())
+    pool = np.flatnonzero(gain >= max(part * best, 0.5 * tol))
+    most = min(_POOL * width, len(pool))
+    pool = pool[gain[pool] >= np.partition(gain[pool], -most)[-most]]
+    pool = pool[np.argsort(-gain[pool], kind="stable")][:most]
+    pool = np.concatenate([[first], pool[pool != first]])
     if width == 1 or len(pool) == 1:
         return pool[:1]
     return pool[pick_apart(model.overlaps(pool) < overlap, width)]
@@ -142,8 +143,8 @@ def pick_apart(apart: NDArray[np.bool_], limit: int) -> list[int]:
     """The first of some things, each apart from all that are picked before it."""
     chosen: list[int] = []
     open_ = np.ones(len(apart), dtype=bool)
-    while len(chosen) < limit and open_.any():
-        chosen.append(int(np.argmax(open_)))
-        open_ &= apart[chosen[-1]]
-        open_[chosen[-1]] = False
+    while len(chosen) < limit and open_[first := int(open_.argmax())]:
+        chosen.append(first)
+        open_ &= apart[first]
+        open_[first] = False
     return chosen
