@@ -99,7 +99,7 @@ class TestFitAndPredict:
         again = succeed("report", "data.model", "data.csv")
         for told in (output, page, again):
             assert "widths by input" in told
-            assert "gain over one width" in told
+            assert "gain by learning" in told
             assert "nats of evidence" in told
 
     @pytest.mark.parametrize(

@@ -179,7 +179,9 @@ class TestModels:
 
     def test_text_where_numbers_were(self):
         Path("new.csv").write_text("a,b [m],größe\n1,2,high\n", encoding="utf-8")
-        assert "'größe' is not numeric: 'high'" in fail("predict", "out.model", "new.csv", "--out", "out.csv")
+        message = fail("predict", "out.model", "new.csv", "--out", "out.csv")
+        assert "'größe' is not numeric: 'high'" in message
+        assert "or an empty cell for a gap" in message
 
     @pytest.mark.parametrize("out", ["out.xlsx", "out", "nowhere/out.csv", "out.model", "data.csv"])
     def test_outputs(self, out):

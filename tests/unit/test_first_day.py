@@ -40,6 +40,15 @@ class TestHabitsOfSupportVectors:
         with pytest.raises(TypeError, match=f"{make.__name__} has no parameter '{name}'.*{words}"):
             make(**{name: 1})
 
+    @pytest.mark.parametrize(
+        ("make", "words"), [(RVR, "puts a function on every row"), (RVC, "needs sums over all rows|puts a function on")]
+    )
+    def test_chunks_without_targets_beside_them_are_refused_in_words(self, make, words):
+        rng = np.random.default_rng(0)
+        chunks = [(rng.standard_normal((20, 2)), np.arange(20) % 2) for _ in range(2)]
+        with pytest.raises(TypeError, match=words):
+            make().fit(chunks)
+
     def test_another_unknown_parameter_is_as_everywhere(self):
         with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
             RVR(nonsense=1)

@@ -611,7 +611,7 @@ def test_the_gain_over_one_width_is_told_and_saved(tmp_path):
     gain = model.kernel_gain_
     assert gain["evidence"] > 50.0
     assert gain["density"] > 5.0 * gain["density_error"] > 0.0
-    told = model.summary().facts["gain over one width"]
+    told = model.summary().facts["gain by learning"]
     assert f"{gain['evidence']:+.1f} nats of evidence" in told
     assert f"{gain['density']:+.3f}" in told
     save(model, tmp_path / "model.json")
@@ -619,7 +619,7 @@ def test_the_gain_over_one_width_is_told_and_saved(tmp_path):
     assert not hasattr(RVR().fit(X, y), "kernel_gain_")
     classes = RVC(gamma="evidence").fit(X, y > 0.5)
     assert set(classes.kernel_gain_) == {"density", "density_error"}
-    assert "evidence" not in classes.summary().facts["gain over one width"]
+    assert "evidence" not in classes.summary().facts["gain by learning"]
 
 
 def test_the_gain_over_one_width_is_that_of_new_rows():
@@ -639,7 +639,7 @@ def test_no_gain_is_told_as_such():
     X, _ = ridge(60)
     model = RVR(gamma="ard").fit(X, np.random.default_rng(3).standard_normal(60))
     assert model.kernel_gain_ == {"evidence": 0.0, "density": 0.0, "density_error": 0.0}
-    assert "as given" in model.summary().facts["gain over one width"]
+    assert "none" in model.summary().facts["gain by learning"]
 
 
 @pytest.mark.parametrize("estimator", [RVR, RVC])

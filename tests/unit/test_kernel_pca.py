@@ -169,7 +169,8 @@ def test_names_and_copies():
     [
         ({"noise": 0.0}, "noise=0.0"),
         ({"noise": None}, "noise=None"),
-        ({"noise": "other"}, "noise='other'"),
+        ({"noise": "other"}, "noise='other'.*or 'auto'"),
+        ({"gamma": "evidence"}, "gamma='evidence'.*'scale', 'auto', or a positive number"),
         ({"noise": 10.0}, "choose a smaller one"),
         ({"n_components": 0}, "n_components=0"),
         ({"n_components": 1.5}, "n_components=1.5"),

@@ -32,7 +32,7 @@ Predict new rows with it:
 
     sparsebayes predict houses.model new.csv --out prices.csv
 
-Exit status: 0 all is well; 2 the input is wrong, and one line says how; 3 the model is there, but it is of no use, its
+Exit status: 0 all is well; 2 the input is wrong, and one line says how; 3 'fit' wrote a model, but it is of no use, its
 error bars or probabilities are wrong, or the search ended before convergence; 4 a figure of a paper was not reproduced;
 130 interrupted.
 """

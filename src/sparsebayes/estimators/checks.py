@@ -40,10 +40,10 @@ _DECADES = {"X": 60, "y": 150, "sample_weight": 60}
 _MOST_ROWS = 1e15
 
 
-def choose(name: str, value: Any, known: tuple[str, ...]) -> str:
-    """Check that a named choice exists."""
+def choose(name: str, value: Any, known: tuple[str, ...], otherwise: str = "") -> str:
+    """Check that a named choice exists; ``otherwise`` says what else may be given."""
     if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
+        raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}{otherwise}")
     return value
 
 
@@ -52,16 +52,16 @@ def resolve_solver(solver: Any, effort: Any = "default") -> Solver:
     choose("effort", effort, EFFORTS)
     if isinstance(solver, Solver):
         return solver
-    kind = SOLVERS[choose("solver", solver, tuple(SOLVERS))]
+    kind = SOLVERS[choose("solver", solver, tuple(SOLVERS), ", or an object such as Sequential()")]
     return kind(effort=effort) if kind is Sequential else kind()
 
 
-def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
-    """Check a positive, finite number."""
+def check_positive(name: str, value: Any, *, integer: bool = False, otherwise: str = "") -> None:
+    """Check a positive, finite number; ``otherwise`` says what else may be given."""
     kind = Integral if integer else Real
     if isinstance(value, bool) or not isinstance(value, kind) or not 0 < float(value) < np.inf:
         what = "positive integer" if integer else "positive, finite number"
-        raise ValueError(f"{name}={value!r}: expected a {what}")
+        raise ValueError(f"{name}={value!r}: expected a {what}{otherwise}")
 
 
 def check_forgetting(value: Any) -> None:
@@ -417,7 +417,7 @@ def check_kind(solver: Solver, kind: Kind) -> None:
     """Refuse a solver that does not take this kind of likelihood."""
     if kind in solver.takes:
         return
-    two = ", multi_class='ovr'" if kind is Kind.SOFTMAX and Kind.LOGISTIC in solver.takes else ""
+    two = ", or multi_class='ovr'" if kind is Kind.SOFTMAX and Kind.LOGISTIC in solver.takes else ""
     others = [name for name, other in SOLVERS.items() if kind in other.takes]
     raise ValueError(
         f"solver={name_of(solver)!r} is not for {kind.value} ({solver.takes_why}); "

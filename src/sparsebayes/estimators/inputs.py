@@ -76,8 +76,9 @@ def resolve_gamma(gamma: Any, X: Array, weights: Array) -> float:
 
     Where it is to be learned, this is where learning begins.
     """
+    names = ("scale", "auto", *LEARNED)
     if isinstance(gamma, str):
-        if choose("gamma", gamma, ("scale", "auto", *LEARNED)) == "auto":
+        if choose("gamma", gamma, names, ", or a positive number") == "auto":
             return 1.0 / X.shape[1]
         if is_elsewhere(X) or isinstance(X, Cluster):
             variance = variance_of_inputs(X) if isinstance(X, Cluster) else scale_elsewhere(X, weights)
@@ -86,7 +87,7 @@ def resolve_gamma(gamma: Any, X: Array, weights: Array) -> float:
         mean = np.average(X, axis=0, weights=weights).mean()
         variance = float(np.average((X - mean) ** 2, axis=0, weights=weights).mean())
         return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
-    check_positive("gamma", gamma)
+    check_positive("gamma", gamma, otherwise=f", or one of {', '.join(map(repr, names))}")
     return float(gamma)
 
 

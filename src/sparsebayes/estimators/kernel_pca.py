@@ -175,7 +175,9 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
 
     def _check_parameters(self) -> None:
         if self.noise != "auto":
-            check_positive("noise", self.noise)
+            check_positive("noise", self.noise, otherwise=", or 'auto'")
+        if isinstance(self.gamma, str):  # nothing is learned here
+            choose("gamma", self.gamma, ("scale", "auto"), ", or a positive number")
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter, integer=True)
         if self.n_components is not None:

@@ -139,7 +139,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def kernel_gain(est: Any) -> dict[str, str]:
-    """A line on what learned kernel parameters gained over those given, where there are any."""
+    """A line on what learned kernel parameters gained over those they began with, where there are any."""
     gain: dict[str, float] | None = getattr(est, "kernel_gain_", None)
     if gain is None:
         return {}
@@ -147,7 +147,7 @@ def kernel_gain(est: Any) -> dict[str, str]:
     if "density" in gain:
         told.append(f"{gain['density']:+.3f} ± {gain['density_error']:.3f} nats for each row left out")
     kept = not any(gain.values())
-    return {"gain over one width": "none was better than the width as given" if kept else "; ".join(told)}
+    return {"gain by learning": "none: no other kernel was better than that of the start" if kept else "; ".join(told)}
 
 
 def converged(est: Any) -> bool:

@@ -362,7 +362,8 @@ def _search(case: Case) -> str:
     intro = (
         "<p>The search adds a function, deletes one, or re-estimates how strongly one is held back, and each move "
         "raises the objective. Drag the slider, or use the arrow keys, to play it again. A line that begins anew is a "
-        "new start; the best one is kept. The intercept counts as a function here.</p>"
+        "new start. The highest one is kept, unless it uses up many more rows than a lower one without predicting rows "
+        "left out better. The intercept counts as a function here.</p>"
     )
     return _section(
         "search",

@@ -113,7 +113,8 @@ class Table:
                 truth = as_truth(cell)  # as numbers, truth values are 1 and 0
                 if truth is None:
                     raise ValueError(
-                        f"{self.path}: column {name!r} is not numeric: {shortened(cell)} in data row {row + 1}"
+                        f"{self.path}: column {name!r} is not numeric: {shortened(cell)} in data row {row + 1}; "
+                        "a number is needed there, or an empty cell for a gap"
                     )
                 number = float(truth == "True")
             values[row] = number

@@ -48,7 +48,13 @@ def command(
     noise: Annotated[
         str, typer.Option("--noise", help="constant, or varies: learned as a function of the inputs (regression).")
     ] = "constant",
-    solver: Annotated[str, typer.Option("--solver", help="How the evidence is maximised.")] = "sequential",
+    solver: Annotated[
+        str,
+        typer.Option(
+            "--solver",
+            help="How functions are found: sequential, mackay, em, variational, backfitting, subset or single-effects.",
+        ),
+    ] = "sequential",
     effort: Annotated[
         str, typer.Option("--effort", help="From how many places the search begins: fast, default or thorough.")
     ] = "default",
