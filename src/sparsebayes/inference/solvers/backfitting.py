@@ -241,11 +241,10 @@ class Backfitting(Solver[BackfittingState]):
         One precision for each function (relevance determination, the backfitting relevance vector machine), or a single
         one for all (ridge regression whose ridge is learned; nothing leaves).
     updates : {"conjugate", "sequential", "parallel"}
-        How the weights are swept: conjugate directions made of sweeps there and back, or, up to 300 rows or functions,
-        the maximum where they end; one function after the other (eq. 6); or all at once as in EM (eq. 9).
+        How the weights are swept: in conjugate directions (up to 300 rows or functions, the maximum where they end);
+        one function after the other (eq. 6); or all at once as in EM (eq. 9).
     inner : int
-        Most sweeps between two updates of the precisions; there are fewer once they gain nothing, and each cycle begins
-        where the last one ended.  (The first may make more, since what leaves is decided early.)
+        Most sweeps between two updates of the precisions; there are fewer once they gain nothing, and more at first.
     initial : float
         First precisions, as a fraction of those at which all functions together have the variance of the targets.
     noise_start : float

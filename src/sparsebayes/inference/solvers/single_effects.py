@@ -64,20 +64,9 @@ _HELD, _FEW_EFFECTS = (1.0, 0.1, 0.03), 20
 class Correlations:
     """A weighted design in units of its columns' lengths: its products with the target and with itself.
 
-    Parameters
-    ----------
-    design : Design
-        The candidates.
-    target, weights : ndarray of shape (N,)
-        What they are to explain, and the weights of the rows.
-    constant : ndarray of shape (N,), optional
-        A function that is fitted beside the candidates, without a prior.
-    size : float
-        The squared length that columns are scaled to: the number of observations.
-    candidates : ndarray of bool, shape (M,), optional
-        Columns that may carry an effect; by default all that are not constant.
-    unexplained : float
-        Sum of squares of the target outside the rows.
+    A ``constant`` is a function that is fitted beside the candidates, without a prior; ``size``, the number of
+    observations, is the squared length that columns are scaled to; ``candidates`` may carry an effect, by default all
+    that are not constant; ``unexplained`` is the sum of squares of the target outside the rows.
     """
 
     def __init__(
@@ -150,18 +139,11 @@ class Correlations:
 
 @dataclass(frozen=True)
 class Effect:
-    """One single effect, for the scaled columns: the posterior of its place, its being there, and its size.
+    """One single effect, for the scaled columns.
 
-    Attributes
-    ----------
-    alpha : ndarray of shape (M,)
-        Probability that each candidate carries it, given that it is there.
-    exists, evidence : float
-        Probability that it is, and the log Bayes factor of that.
-    mean, variance : ndarray of shape (M,), and float or ndarray
-        Of its size, if a candidate carries it; in a Gaussian problem one variance for all candidates.
-    product : ndarray of shape (M,), or 0
-        Gram matrix times the expected coefficients, where it is there.
+    Each candidate carries it with probability ``alpha`` (M,), given that it is there; that it is has the probability
+    ``exists``, and the log Bayes factor ``evidence``; ``mean`` (M,) and ``variance`` are those of its size then;
+    ``product`` is the Gram matrix times the expected coefficients, where it is there.
     """
 
     alpha: Array

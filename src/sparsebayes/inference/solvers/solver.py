@@ -133,11 +133,7 @@ def is_positive(value: object) -> bool:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Stopping:
-    """What all solvers can be told.
-
-    ``tol``, ``max_iter`` and ``random_state`` win over the estimator's where they are given; ``callback(record,
-    active)`` is called after every move and ends the fit by returning True.
-    """
+    """What all solvers can be told; what is given wins over the estimator's."""
 
     tol: float | None = None
     max_iter: int | None = None
