@@ -224,7 +224,7 @@ def test_no_single_move_of_a_finished_fit_gains(seed):
 
 def test_a_prior_on_the_noise_is_part_of_its_profile():
     Phi, t, kept, alpha, _, active = unsettled(0)
-    profile = NoiseProfile.of(active, 1.7, 0.6)
+    profile = NoiseProfile.of(active, Hyperpriors(c=1.7, d=0.6 / active.problem.mean_square))
 
     def objective(x):
         """Evidence and log Gamma(shape, rate) of the inverse noise variance as a scale, up to a constant."""

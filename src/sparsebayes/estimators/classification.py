@@ -115,7 +115,7 @@ def fit_classification(
         return task.rule(eligible, outputs - 1) if shared else task.rule(np.tile(eligible, outputs))
 
     eligible = dictionary.eligible
-    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
+    bias = task.bias(dictionary)
     known = {"stand_in": dictionary.stand_in, "inclusion_cost": rule(eligible).cost, "places": dictionary.places}
     problems = [LaplaceProblem(dictionary.design, one, eligible, bias, **known) for one in likelihoods]
     classes = np.eye(n_classes)[labels]

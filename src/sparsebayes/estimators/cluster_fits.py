@@ -226,7 +226,7 @@ def fit_classification(
             Counted(n, m),
             Count(n, n_outputs),
             distinct,
-            dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias,
+            task.bias(dictionary),
             inclusion_cost=rule.cost,
             passes=cluster,
             functions=functions,

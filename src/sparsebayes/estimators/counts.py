@@ -28,7 +28,7 @@ def fit_counts(task: Task, targets: Targets, dictionary: Dictionary) -> Regressi
         for counts, offset in zip(targets.y.T, offsets, strict=True)
     ]
     eligible, cost = dictionary.eligible, task.rule(dictionary.eligible).cost
-    bias = dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias
+    bias = task.bias(dictionary)
     known = {"stand_in": dictionary.stand_in, "inclusion_cost": cost, "places": dictionary.places}
     problems = [LaplaceProblem(dictionary.design, one, eligible, bias, **known) for one in likelihoods]
     results = solve_laplace(task, problems)

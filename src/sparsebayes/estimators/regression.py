@@ -402,7 +402,7 @@ def pose(
         t,
         task.weights,
         eligible,
-        dictionary.constant() if task.solver.initialisation == "bias" else dictionary.bias,
+        task.bias(dictionary),
         dictionary.stand_in,
         dictionary.centre_rows(),
         inclusion_cost=task.rule(eligible, t.shape[1]).cost,

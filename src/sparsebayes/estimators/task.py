@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sparsebayes.basis.base import is_elsewhere
 from sparsebayes.callers import stack_level
 from sparsebayes.estimators.checkpoint import CheckpointFile
+from sparsebayes.estimators.dictionary import Dictionary
 from sparsebayes.estimators.progress import Progress
 from sparsebayes.inference import Result, Settings, Solver, Status
 from sparsebayes.inference.fit.settings import Warm
@@ -104,6 +105,10 @@ class Task:
     def rule(self, eligible: NDArray[np.bool_], n_targets: int = 1) -> SupportRule:
         """What a function must show to stay."""
         return SupportRule.named(self.support, int(np.sum(eligible)), n_targets)
+
+    def bias(self, dictionary: Dictionary) -> int | None:
+        """The intercept; where the search begins with a constant function, one of the basis will do."""
+        return dictionary.constant() if self.solver.initialisation == "bias" else dictionary.bias
 
     def close(self, statuses: list[Status]) -> None:
         """Remove the checkpoint where every search ended by itself."""

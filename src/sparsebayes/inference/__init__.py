@@ -2,12 +2,11 @@
 
 from .fit.run import Result, Settings
 from .solvers.backfitting import Backfitting
-from .solvers.mackay import EM, MacKay
+from .solvers.mackay import EM, MacKay, Variational
 from .solvers.sequential import Sequential
 from .solvers.single_effects import SingleEffects
 from .solvers.solver import Solver
 from .solvers.subset import SubsetSelection
-from .solvers.variational import Variational
 from .status import Certificate, ParameterStatus, Record, Status
 
 SOLVERS: dict[str, type[Solver]] = {

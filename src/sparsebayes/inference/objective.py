@@ -1,42 +1,10 @@
 r"""What is maximised beside the evidence of one model: gains of moves, and the priors of precisions, noise and support.
 
-**The noise.** With :math:`\mathbf R\mathbf A^{-1/2} = \mathbf X\,\mathrm{diag}(d)\,\mathbf Y^\top` and
-:math:`\tilde z = \mathbf X^\top z`, the evidence of T targets at fixed :math:`\boldsymbol\alpha` is a function of
-:math:`\beta = \sigma^{-2}` alone,
-
-.. math::
-
-    \mathcal L(\beta) = \tfrac{TN}2\log\tfrac\beta{2\pi} - \tfrac T2\sum_i\log(1+\beta d_i^2)
-                        - \tfrac\beta2\Big[\rho + \sum_i \frac{\tilde z_i^2}{1+\beta d_i^2}\Big] ,
-
-which costs nothing to evaluate, to maximise or to differentiate.
-
-**Hyperpriors.** The original relevance vector machine gives every :math:`\alpha_m` a Gamma(a, b) prior and
-:math:`\beta=\sigma^{-2}` a Gamma(c, d) prior, both over the logarithm (report on Tipping 2001, section II).  A rate has
-the unit of what it divides, so the user's :math:`b` and :math:`d` are pure numbers: the rates used are
-
-.. math::  b_m = b\,\overline{t^2}/\overline{\phi_m^2}, \qquad d' = d\,\overline{t^2},
-
-and no answer depends on the units of targets or functions.  The objective is the evidence plus
-
-.. math::  \sum_{m\ \mathrm{in\ the\ model}} \pi(\alpha_m; a, b_m) + \pi(\beta; c, d'),\qquad
-           \pi(x; a, b) = a\log\frac{bx}{a} + a - bx \le 0 ,
-
-the log densities relative to their largest values: zero for flat priors, and zero for a function that is left out.
-
-**Support.** At the true noise, a function that has nothing to do with the targets has
-:math:`q_m^2/s_m \sim \chi_1^2`; this ratio is the signal-to-noise ratio of the component (Shutin et al. 2011).  The
-papers' rule :math:`\theta_m > 0` asks that it exceed 1, which a third of all irrelevant functions do.  The conservative
-rule asks for
-
-.. math:: q_m^2/s_m > 2\log M ,
-
-so that at most :math:`M\,P(\chi_1^2 > 2\log M) \le (\pi\log M)^{-1/2}` of M irrelevant functions are expected above
-it, at any one model that was fixed beforehand.
-
-As an objective: a function at its best precision brings :math:`\tfrac12(r-1-\log r)` nats with :math:`r = q^2/s`.  A
-prior on the support that charges every function just that much at the threshold makes the rule a maximisation like any
-other: entry, deletion, noise and certificate all judge by evidence plus log prior.
+* **The noise** at fixed precisions: docs/sequential.md, section 6.
+* **Hyperpriors**: Gamma densities over :math:`\log\alpha_m` and :math:`\log\beta`, relative to their largest values, so
+  that flat priors and functions that are left out add nothing: docs/solvers.md.
+* **Support**: the papers keep what has :math:`q_m^2/s_m>1`; the conservative rule asks for
+  :math:`q_m^2/s_m>2\log M`, by a log prior that charges every function what it brings there: docs/trust.md.
 """
 
 from __future__ import annotations
@@ -62,86 +30,7 @@ _LONGEST = 1.0
 _EXACT = 1e-12
 
 
-# -- the noise ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class NoiseProfile:
-    """Evidence as a function of the noise alone, all precisions held."""
-
-    n: float
-    n_targets: int
-    d2: Array
-    z2: Array
-    rest: float
-
-    @classmethod
-    def of(cls, active: Active, shape: float = 0.0, rate: float = 0.0) -> NoiseProfile:
-        r"""Spectrum of the present model.
-
-        A Gamma(shape, rate) prior on :math:`\beta` is so many more observations with so much more squared error.
-        """
-        scaled = active.R / np.sqrt(active.alpha)
-        left, d, _ = np.linalg.svd(scaled)
-        d = np.append(d, np.zeros(len(left) - len(d)))  # directions of the basis that no function has
-        z2 = np.sum((left.T @ active.z) ** 2, axis=1)
-        problem = active.problem
-        n = problem.n_effective + 2.0 * shape / problem.n_targets
-        return cls(n, problem.n_targets, d**2, z2, active.rest + 2.0 * rate)
-
-    def evidence(self, log_beta: float) -> float:
-        """Log evidence at this noise."""
-        beta = np.exp(log_beta)
-        shrink = 1.0 + beta * self.d2
-        fit = self.n_targets * (self.n * (log_beta - np.log(2 * np.pi)) - float(np.sum(np.log(shrink))))
-        return 0.5 * fit - 0.5 * beta * (self.rest + float(np.sum(self.z2 / shrink)))
-
-    def slope(self, log_beta: float) -> float:
-        r"""Derivative of the evidence with respect to :math:`\log\beta`."""
-        beta = np.exp(log_beta)
-        shrink = 1.0 + beta * self.d2
-        gamma = float(np.sum(beta * self.d2 / shrink))
-        residual = self.rest + float(np.sum(self.z2 / shrink**2))
-        return 0.5 * (self.n_targets * (self.n - gamma) - beta * residual)
-
-    def maximum(self, log_beta: float, log_beta_limit: float) -> tuple[float, float]:
-        """Best noise near the given one: ``(log beta, evidence)``, never worse than where it began."""
-        low, high = log_beta - 6.0, min(log_beta + 6.0, log_beta_limit)
-        if self.slope(high) >= 0.0:
-            best = high
-        elif self.slope(low) <= 0.0:
-            best = low
-        else:
-            best = cast(float, brentq(self.slope, low, high, xtol=1e-10))
-        value, here = self.evidence(best), self.evidence(log_beta)
-        return (best, value) if value >= here else (log_beta, here)
-
-
-def with_paper_noise(active: Active) -> Active | None:
-    r"""With :math:`\sigma^2=\|\mathbf t-\mathbf y\|^2/(N-\sum_m\gamma_m)` (T&F step 9), for T targets together.
-
-    The step is shortened until the evidence rises; None where it never does.
-    """
-    problem = active.problem
-    free = problem.n_effective - float(np.sum(active.well_determined))
-    free = max(free, np.finfo(float).eps * problem.n_effective)
-    old, new = 1.0 / active.beta, max(active.residual_sumsq / (problem.n_targets * free), problem.noise_floor)
-    for _ in range(30):
-        trial = active.moved(active.alpha, 1.0 / new)
-        if trial.evidence() > active.evidence():
-            return trial
-        new = float(np.sqrt(new * old))
-    return None
-
-
-def with_best_noise(active: Active, shape: float = 0.0, rate: float = 0.0) -> Active:
-    """With the noise variance that is best for the present precisions, under a Gamma prior (``NoiseProfile.of``)."""
-    profile = NoiseProfile.of(active, shape, rate)
-    log_beta, _ = profile.maximum(float(np.log(active.beta)), -float(np.log(active.problem.noise_floor)))
-    return active.moved(active.alpha, float(np.exp(log_beta)))
-
-
-# -- moves, and the priors that may have a say in them --------------------------------------------------
+# -- the priors of precisions and noise ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -235,6 +124,93 @@ def log_gamma_prior(x: Array, shape: float, rate: Array) -> Array:
 FLAT = Hyperpriors()
 
 
+# -- the noise ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NoiseProfile:
+    r"""Evidence as a function of :math:`\log\beta` alone, all precisions held, from ``here`` up to ``highest``."""
+
+    n: float
+    n_targets: int
+    d2: Array
+    z2: Array
+    rest: float
+    here: float
+    highest: float
+
+    @classmethod
+    def of(cls, active: Active, hyperpriors: Hyperpriors = FLAT) -> NoiseProfile:
+        r"""Spectrum of the present model.
+
+        A Gamma(c, d') prior on :math:`\beta` is 2c/T more observations with 2d' more squared error.
+        """
+        scaled, problem = active.R / np.sqrt(active.alpha), active.problem
+        left, d, _ = np.linalg.svd(scaled)
+        d = np.append(d, np.zeros(len(left) - len(d)))  # directions of the basis that no function has
+        return cls(
+            n=problem.n_effective + 2.0 * hyperpriors.c / problem.n_targets,
+            n_targets=problem.n_targets,
+            d2=d**2,
+            z2=np.sum((left.T @ active.z) ** 2, axis=1),
+            rest=active.rest + 2.0 * hyperpriors.noise_rate(active),
+            here=float(np.log(active.beta)),
+            highest=-float(np.log(problem.noise_floor)),
+        )
+
+    def evidence(self, log_beta: float) -> float:
+        """Log evidence at this noise."""
+        beta = np.exp(log_beta)
+        shrink = 1.0 + beta * self.d2
+        fit = self.n_targets * (self.n * (log_beta - np.log(2 * np.pi)) - float(np.sum(np.log(shrink))))
+        return 0.5 * fit - 0.5 * beta * (self.rest + float(np.sum(self.z2 / shrink)))
+
+    def slope(self, log_beta: float) -> float:
+        r"""Derivative of the evidence with respect to :math:`\log\beta`."""
+        beta = np.exp(log_beta)
+        shrink = 1.0 + beta * self.d2
+        gamma = float(np.sum(beta * self.d2 / shrink))
+        residual = self.rest + float(np.sum(self.z2 / shrink**2))
+        return 0.5 * (self.n_targets * (self.n - gamma) - beta * residual)
+
+    def maximum(self) -> tuple[float, float]:
+        """Best noise near the present one, and what it gains: ``(log beta, nats)``, never less than none."""
+        low, high = self.here - 6.0, min(self.here + 6.0, self.highest)
+        if self.slope(high) >= 0.0:
+            best = high
+        elif self.slope(low) <= 0.0:
+            best = low
+        else:
+            best = cast(float, brentq(self.slope, low, high, xtol=1e-10))
+        gain = float(self.evidence(best) - self.evidence(self.here))
+        return (best, gain) if gain >= 0.0 else (self.here, 0.0)
+
+
+def with_paper_noise(active: Active) -> Active | None:
+    r"""With :math:`\sigma^2=\|\mathbf t-\mathbf y\|^2/(N-\sum_m\gamma_m)` (T&F step 9), for T targets together.
+
+    The step is shortened until the evidence rises; None where it never does.
+    """
+    problem = active.problem
+    free = problem.n_effective - float(np.sum(active.well_determined))
+    free = max(free, np.finfo(float).eps * problem.n_effective)
+    old, new = 1.0 / active.beta, max(active.residual_sumsq / (problem.n_targets * free), problem.noise_floor)
+    for _ in range(30):
+        trial = active.moved(active.alpha, 1.0 / new)
+        if trial.evidence() > active.evidence():
+            return trial
+        new = float(np.sqrt(new * old))
+    return None
+
+
+def with_best_noise(active: Active, hyperpriors: Hyperpriors = FLAT) -> Active:
+    """With the noise variance that is best for the present precisions."""
+    return active.moved(active.alpha, float(np.exp(NoiseProfile.of(active, hyperpriors).maximum()[0])))
+
+
+# -- moves ----------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Moves:
     """For every function: its precision, the best one, and what moving there would gain."""
@@ -277,7 +253,7 @@ def verify(active: Active, scores: Moves, tol: float) -> None:
 
 @dataclass(frozen=True)
 class SupportRule:
-    r"""How much evidence a function must bring.
+    r"""How much evidence a function must bring (docs/trust.md).
 
     Attributes
     ----------
@@ -316,9 +292,8 @@ class Support:
     ----------
     evidence_lost : ndarray of shape (a,)
         Fall of the log evidence if the function alone were removed and all other precisions (and the noise, and the row
-        weights of a robust likelihood) stayed as they are.  With Gaussian noise that is T&F eq. 18.  Otherwise the
-        weights follow to a mode of their own, where the curvature is another, so that the model without the function is
-        computed and its evidence subtracted; of a bound on the evidence, that bound at its best parameters.
+        weights of a robust likelihood) stayed as they are.  With Gaussian noise that is T&F eq. 18; otherwise the model
+        without the function is computed, at its own mode.
     signal_to_noise : ndarray of shape (a,)
         :math:`q^2/s`, by the problem that is Gaussian at the mode.
     fit_lost : ndarray of shape (a,), optional
@@ -337,8 +312,10 @@ class Support:
         s, q2 = active.leave_one_out()
         ratio = q2 / np.where(s > 0.0, s, np.inf)
         if not active.exact:
-            lost, fit = _measured(active)
-            return cls(lost, ratio, fit)
+            without = [active.without(j) for j in range(active.size)]
+            lost = np.array([active.evidence() - other.evidence() for other in without])
+            fit = np.array([_height(active) - _height(other) for other in without])
+            return cls(lost, ratio, np.maximum(fit, 0.0))
         n_targets = active.problem.n_targets
         return cls(n_targets * contribution(active.alpha, s, q2), ratio, 0.5 * n_targets * q2 / (active.alpha + s))
 
@@ -378,13 +355,6 @@ class Supports(Sequence[Support]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (self.all(),)
-
-
-def _measured(active: Active) -> tuple[Array, Array]:
-    """Evidence lost without each function, and the part of it that is fit, by computing the models without them."""
-    without = [active.without(j) for j in range(active.size)]
-    fit = np.array([_height(active) - _height(other) for other in without])
-    return np.array([active.evidence() - other.evidence() for other in without]), np.maximum(fit, 0.0)
 
 
 def _height(active: Active) -> float:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
 from sparsebayes.design import CompressedDesign, ScreenedDesign
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.objective import FLAT, Hyperpriors, NoiseProfile, score, verify
+from sparsebayes.typing import Array, Index
 
 
 class Status(Enum):
@@ -112,12 +114,8 @@ class Record:
         Index of the function moved; -1 where there are several, or none.
     n_moves : int
         How many single moves the entry stands for (a noise update counts none).
-    evidence, objective : float
-        Log evidence and objective after the move.
-    n_active : int
-        Functions in the model after the move.
-    noise_variance : float
-        Noise variance after the move.
+    evidence, objective, n_active, noise_variance : float, float, int, float
+        Log evidence, objective, functions in the model, and noise variance after the move.
     added, removed : tuple of int
         Functions that the move brought into the model, and that it took out.
     """
@@ -140,41 +138,34 @@ _DEGENERATE = 0.05
 
 @dataclass(frozen=True)
 class Certificate:
-    r"""How close a model is to a local maximum of the objective, in scale-free quantities.
+    r"""How close a model is to a local maximum of the objective, in scale-free quantities, recomputed from the data.
 
     Attributes
     ----------
     log_evidence, objective : float
-        Recomputed from scratch.
-    excluded_theta : float
-        Largest :math:`\theta/s = q^2/s - 1` among the functions left out; positive means that the score promises a gain
-        (which, where gains are only predicted, may have been tried and refused).
-    excluded_function : int
-        Its index, -1 if no function could be added.
+        The evidence, and the same plus the log priors in use.
+    excluded_theta, excluded_function : float, int
+        Largest :math:`\theta/s = q^2/s - 1` among the functions left out, and whose it is (-1: none could be added).
+        Positive means that the score promises a gain (which, where gains are only predicted, may have been refused).
     excluded_gain : float
         Rise of the objective that the best addition would bring.
-    kept_log_alpha : float
-        Largest :math:`|\Delta\log\alpha|` that re-estimation would bring among the functions kept (infinite where
-        one would be deleted).
-    kept_function : int
-        Its index, -1 in an empty model.
+    kept_log_alpha, kept_function : float, int
+        Largest :math:`|\Delta\log\alpha|` that re-estimation would bring among the functions kept (infinite where one
+        would be deleted), and whose it is (-1 in an empty model).
     kept_gain : float
         Rise of the objective that the best re-estimation or deletion would bring; flat directions are no failure.
-    noise_gradient : float
-        :math:`|\partial\,\mathrm{objective}/\partial\log\sigma^2|`.
-    noise_gain : float
-        Rise of the objective at the best noise; zero where the noise was given.
+    noise_gradient, noise_gain : float
+        :math:`|\partial\,\mathrm{objective}/\partial\log\sigma^2|`, and the rise of the objective at the best noise;
+        zero where the noise was given.
     condition_number : float
         Of the posterior precision scaled to unit diagonal.
     noise_degenerate : bool
         Whether the noise is at its floor, or the functions use up nearly all rows.
+    start, tol : int, float
+        Which start won, numbered from 0 in the order in which they were made, and the tolerance in nats.
     compression_error : float
         Bound on the error of the entries of the dictionary that all of this was computed from; zero where that was the
         dictionary itself.
-    start : int
-        Which start won, numbered from 0 in the order in which they were made.
-    tol : float
-        Tolerance in nats.
     left_aside : int
         Functions of the dictionary that were no candidates, or that promised too little to be looked at closely, of
         which nothing is said here.
@@ -217,6 +208,34 @@ class Certificate:
         return replace(self, noise_gradient=gradient, noise_gain=gain, noise_degenerate=True, noise_held=True)
 
 
+def certificate_of(
+    out: tuple[Index, Array, Array],
+    kept: tuple[Index, Array, Array],
+    noise: tuple[float, float, bool] = (0.0, 0.0, False),
+    **others: Any,
+) -> Certificate:
+    r"""The certificate of a model by what single moves would bring.
+
+    ``out`` are functions left out, their :math:`\theta/s`, and what adding each gains; ``kept`` those in the model, the
+    change of each :math:`\log\alpha`, and its gain; ``noise`` the gradient, the gain, and whether it is degenerate.
+    """
+    (outside, theta, additions), (inside, shift, moves) = out, kept
+    excluded = int(np.argmax(theta)) if np.any(np.isfinite(theta)) else -1
+    moved = int(np.argmax(shift)) if len(inside) else -1
+    return Certificate(
+        excluded_theta=float(theta[excluded]) if excluded >= 0 else -1.0,
+        excluded_function=int(outside[excluded]) if excluded >= 0 else -1,
+        excluded_gain=float(np.max(additions, initial=0.0)),
+        kept_log_alpha=float(shift[moved]) if moved >= 0 else 0.0,
+        kept_function=int(inside[moved]) if moved >= 0 else -1,
+        kept_gain=float(np.max(moves, initial=0.0)),
+        noise_gradient=noise[0],
+        noise_gain=noise[1],
+        noise_degenerate=noise[2],
+        **others,
+    )
+
+
 def certify(
     active: Active,
     *,
@@ -230,35 +249,24 @@ def certify(
 
     Functions in ``refused`` were tried on this very model and did not raise the objective, whatever their score says.
     """
-    found, design = active.statistics(), active.problem.design
+    found, design, log_evidence = active.statistics(), active.problem.design, active.evidence()
     scores = score(active, found, hyperpriors)
     scores.gain[list(refused)] = 0.0
     promised = scores.gain > tol
     verify(active, scores, tol)
     rounding = promised & (scores.gain == 0.0)
-    inside = scores.in_model
-    log_evidence = active.evidence()
-    out = np.flatnonzero(found.movable & ~inside & ~rounding)
-    theta = found.q2[out] / np.where(found.s[out] > 0.0, found.s[out], 1.0) - 1.0
-    excluded = int(np.argmax(theta)) if np.any(np.isfinite(theta)) else -1
-    members = np.flatnonzero(inside)
+    inside = np.flatnonzero(scores.in_model)
+    out = np.flatnonzero(found.movable & ~scores.in_model & ~rounding)
     with np.errstate(invalid="ignore", divide="ignore"):
-        shift = np.abs(np.log(scores.best[members]) - np.log(scores.alpha[members]))
-    kept = int(np.argmax(shift)) if active.size else -1
-    gradient, noise_gain, degenerate = _noise(active, hyperpriors) if learn_noise else (0.0, 0.0, False)
-    return Certificate(
+        shift = np.abs(np.log(scores.best[inside]) - np.log(scores.alpha[inside]))
+    theta = found.q2[out] / np.where(found.s[out] > 0.0, found.s[out], 1.0) - 1.0
+    return certificate_of(
+        (out, theta, scores.gain[~scores.in_model]),
+        (inside, shift, scores.gain[inside]),
+        _noise(active, hyperpriors) if learn_noise else (0.0, 0.0, False),
         log_evidence=log_evidence,
         objective=log_evidence + active.log_prior() + hyperpriors.log_prior(active, noise=learn_noise),
-        excluded_theta=float(theta[excluded]) if excluded >= 0 else -1.0,
-        excluded_function=int(out[excluded]) if excluded >= 0 else -1,
-        excluded_gain=float(np.max(scores.gain[~inside], initial=0.0)),
-        kept_log_alpha=float(shift[kept]) if active.size else 0.0,
-        kept_function=int(members[kept]) if active.size else -1,
-        kept_gain=float(np.max(scores.gain[members], initial=0.0)),
-        noise_gradient=gradient,
-        noise_gain=noise_gain,
         condition_number=active.condition_number(),
-        noise_degenerate=degenerate,
         start=start,
         tol=tol,
         compression_error=design.error if isinstance(design, CompressedDesign | ScreenedDesign) else 0.0,
@@ -281,9 +289,7 @@ def really_refused(active: Active, refused: Iterable[int], tol: float) -> set[in
 
 def _noise(active: Active, hyperpriors: Hyperpriors) -> tuple[float, float, bool]:
     """Gradient and gain of the noise, and whether the data determine it at all."""
-    profile = NoiseProfile.of(active, hyperpriors.c, hyperpriors.noise_rate(active))
-    here = float(np.log(active.beta))
-    _, best = profile.maximum(here, -float(np.log(active.problem.noise_floor)))
+    profile, floor = NoiseProfile.of(active, hyperpriors), active.problem.noise_floor
     left = 1.0 - active.problem.share(float(np.sum(active.well_determined)))
-    degenerate = 1.0 / active.beta <= 1.01 * active.problem.noise_floor or left < _DEGENERATE
-    return float(abs(profile.slope(here))), float(best - profile.evidence(here)), bool(degenerate)
+    degenerate = 1.0 / active.beta <= 1.01 * floor or left < _DEGENERATE
+    return float(abs(profile.slope(profile.here))), profile.maximum()[1], bool(degenerate)

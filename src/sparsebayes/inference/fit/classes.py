@@ -1,25 +1,21 @@
-r"""A fit of several classes that share functions: a regression on their indicators, the softmax, and the certificate.
+"""A fit of several classes that share functions: a regression on their indicators, the softmax, and the certificate.
 
-The regression (``indicators.py``) keeps many functions where classes do not overlap.  What then remains to be said of
-the softmax there are two ways to learn:
-
-* ``"indicators"``: the functions and their precisions relative to one another are those of the regression, and one
-  number, by which all of these are divided, is that with the most evidence of the softmax;
-* ``"laplace"``: the regression's functions are where the search begins.  Every precision is settled under the softmax,
-  functions without relevance leave, and the loop adds what is missing.
+The regression (``indicators.py``) keeps many functions where classes do not overlap.  ``evidence="indicators"``
+learns one scale of its precisions under the softmax; ``"laplace"`` begins there, settles every precision under the
+softmax, and the loop adds what is missing (``docs/classification.md``, sections 9 and 10).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from sparsebayes.inference.fit.indicators import FEW_FUNCTIONS, LARGER, MOST, Notes, Stopped, best_scale, regress
+from sparsebayes.inference.fit.indicators import FEW_FUNCTIONS, LARGER, MOST, Notes, best_scale, regress
 from sparsebayes.inference.fit.interrupt import asked_to_stop
-from sparsebayes.inference.fit.run import Result
+from sparsebayes.inference.fit.run import Result, Stopped
 from sparsebayes.inference.fit.settings import Settings
 from sparsebayes.inference.models.classes import ClassModel, ClassRows
 from sparsebayes.inference.models.mode import LaplaceProblem
@@ -27,7 +23,7 @@ from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import Support
 from sparsebayes.inference.search.climb import climb
 from sparsebayes.inference.solvers.solver import Solver
-from sparsebayes.inference.status import Certificate, Status
+from sparsebayes.inference.status import Certificate, Status, certificate_of
 from sparsebayes.threads import one_thread
 
 # Weights that a model may hold: every step costs the square of the functions for every class, and the covariance of the
@@ -55,18 +51,8 @@ _DOUBT = 0.3
 class SharedFunctions:
     """The model that was found, as weights of (function, class) pairs numbered as those of a joint softmax.
 
-    Attributes
-    ----------
-    problem : LaplaceProblem
-        The dictionary and the classes.
-    indices, alpha : list of int, ndarray of shape (KP,)
-        The pairs, class by class, and their precisions.
-    mean, covariance : ndarray of shape (KP,), (KP, KP)
-        Mode of the weights, and Laplace's covariance about it; that of weights of different classes is left out.
-    model : ClassModel
-        The same by classes.
-    beta : float
-        One: there is no noise.
+    ``indices`` are the pairs, class by class, with their precisions ``alpha`` (KP,), the mode of their weights
+    ``mean``, and Laplace's ``covariance`` about it, without that of weights of different classes; ``beta`` is one.
     """
 
     def __init__(self, model: ClassModel) -> None:
@@ -104,20 +90,16 @@ def run_classes(
         return _Search(solver, settings, stop).solve(ClassRows(problem), regression, evidence)
 
 
-class _Search:
+class _Search(Notes):
     """One fit: its model so far."""
-
-    def __init__(self, solver: Solver, settings: Settings, stop: Callable[[], bool]) -> None:
-        self.solver, self.stop = solver, stop
-        self.tol = max(settings.tol, _LEAST_TOL)
-        self.notes = Notes(solver, settings, stop)
 
     def solve(self, rows: ClassRows, regression: GaussianProblem, evidence: str) -> Result:
         """Regress, then scale or search, and certify."""
+        self.tol = max(self.settings.tol, _LEAST_TOL)
         self.model = ClassModel.of(rows, np.zeros(0, dtype=np.intp), np.zeros(0))
         status, refused = Status.CONVERGED, []
         try:
-            functions, alpha = regress(regression, self.notes, _largest(rows))
+            functions, alpha = regress(regression, self, _largest(rows))
             alpha = alpha / rows.norms[functions] ** 2  # at unit mean square
             if evidence == "indicators":
                 status = Status.INDICATORS
@@ -136,7 +118,7 @@ class _Search:
             status = Status.STALLED
         if status.converged and not self.model.size:
             status = Status.EMPTY
-        return Result(SharedFunctions(self.model), status, certificate, self.notes.history, self.notes.n_iter)
+        return Result(SharedFunctions(self.model), status, certificate, self.history, self.n_iter)
 
     def _scale(self, begun: ClassModel) -> None:
         """Take the model whose precisions are multiplied by the number with which they have the most evidence.
@@ -172,8 +154,7 @@ class _Search:
     def _refused(self) -> list[int] | None:
         """Functions that promise to gain and do not, each tried on the model as it is; None where one does, and is in.
 
-        The loop scores closely what promises most only, and gives up where many are refused in a row.  Predictions are
-        those of the problem that is Gaussian at the mode, and what they promise the objective need not keep.
+        What the problem that is Gaussian at the mode promises the objective need not keep.
         """
         model, scores, kept = self.model, self.model.scores(_LOOKED_AT), self.model.reestimates()
         refused: list[int] = []
@@ -202,7 +183,7 @@ class _Search:
         """Take a move, at its very mode."""
         self.model = after = after.at(after.alpha, _CLOSELY)
         pairs = after.rows.pairs
-        self.notes.note(before.indices, after.indices, after.evidence, after.objective, after, pairs, last=last)
+        self.note(before.indices, after.indices, after.evidence, after.objective, after, pairs, last=last)
 
 
 def _largest(rows: ClassRows) -> int:
@@ -213,38 +194,21 @@ def _largest(rows: ClassRows) -> int:
 def certify_classes(
     model: ClassModel, tol: float, refused: Sequence[int] = (), among: int = FEW_FUNCTIONS
 ) -> Certificate:
-    """What single moves would gain, by the problem that is Gaussian at the mode; what was refused gains nothing.
-
-    Additions are of so many functions that promise most.
-    """
+    """What single moves would gain, by the problem that is Gaussian at the mode; additions of so many at most."""
     everyone, stand_in = np.setdiff1d(np.flatnonzero(model.rows.eligible), model.functions), model.rows.problem.stand_in
     out = everyone if len(everyone) <= among else np.sort(model.promising(among))
     found = model.outside(out)
     gain, kept = model.scores_of(out, found).gain, model.reestimates()
     gain[list(refused)] = 0.0
     kept.gain[np.isin(model.functions, list(refused))] = 0.0
-    theta = found.relevance(model.share) / (model.share * found.s.sum(axis=1))
-    excluded = int(np.argmax(theta)) if len(out) else -1
-    shift = np.abs(np.log(kept.alpha / model.alpha))
-    moved = int(np.argmax(shift)) if model.size else -1
-    return Certificate(
+    return certificate_of(
+        (out, found.relevance(model.share) / (model.share * found.s.sum(axis=1)), gain),
+        (model.functions, np.abs(np.log(kept.alpha / model.alpha)), kept.gain),
         log_evidence=model.evidence,
         objective=model.objective,
-        excluded_theta=float(theta[excluded]) if excluded >= 0 else -1.0,
-        excluded_function=int(out[excluded]) if excluded >= 0 else -1,
-        excluded_gain=float(np.max(gain, initial=0.0)),
-        kept_log_alpha=float(shift[moved]) if moved >= 0 else 0.0,
-        kept_function=int(model.functions[moved]) if moved >= 0 else -1,
-        kept_gain=float(np.max(kept.gain, initial=0.0)),
-        noise_gradient=0.0,
-        noise_gain=0.0,
         condition_number=model.condition_number(),
-        noise_degenerate=False,
         start=0,
         tol=tol,
         left_aside=len(everyone) - len(out),
         compression_error=0.0 if stand_in is None else float(stand_in.error),
     )
-
-
-__all__ = ["SharedFunctions", "run_classes"]

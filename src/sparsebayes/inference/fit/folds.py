@@ -1,12 +1,8 @@
 r"""The judge: what a noise level is worth, and how wide error bars must be, on rows that the search has not seen.
 
-The evidence chooses functions; it cannot tell a good model from one whose noise has collapsed, since every function
-that enters lowers the noise and the lower noise lets in more.  A row that had its say in the choice of functions cannot
-tell either, whatever is left out analytically.  Searches on four fifths of the rows, each from nothing, can: a noise
-level that is too low takes in functions that do not carry over, and the left-out fifth is far outside its error bars.
-
-They also measure how far the left-out rows are from their predictions in units of the predicted standard deviation:
-the posterior knows how uncertain its weights are, and nothing of how uncertain the choice of its functions was.
+A row that had its say in the choice of functions cannot tell a good model from one whose noise has collapsed, whatever
+is left out analytically.  Searches on four fifths of the rows, each from nothing, can; and they measure how far
+left-out rows are from their predictions in units of the predicted standard deviation (``docs/trust.md``).
 
 Rows with the same targets and the same functions are kept together, so that a weight of k is k copies of the row here
 too, and folds follow from the sorted targets, so that the order of the rows does not matter.  Two noise levels are
@@ -46,8 +42,10 @@ _CLEARLY = 0.02
 Found = tuple[Index, Array, Array]
 # Functions and their precisions.
 Known = tuple[Index, Array]
+# Rows of a part that is searched, and rows left out of it.
+Cut = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 # Makes functions of other values out of those of a model on a part of the rows: the model with them, and their values
-# on the rows left out.  It is given the model, the rows of the part and those left out.
+# on the rows left out.
 Reshape = Callable[[GaussianModel, NDArray[np.bool_], NDArray[np.bool_]], tuple[GaussianModel, Array]]
 
 
@@ -55,16 +53,9 @@ Reshape = Callable[[GaussianModel, NDArray[np.bool_], NDArray[np.bool_]], tuple[
 class LeftOut:
     r"""How rows that were left out are predicted.
 
-    Attributes
-    ----------
-    errors : ndarray of shape (n, T)
-        Targets less their predictions.
-    noise, spread : ndarray of shape (n,)
-        Variance of the noise, and posterior variance of the output.
-    leverage : ndarray of shape (n,)
-        Spread over noise on average over the rows that the same search was given, :math:`\sum_m\gamma_m/N`.
-    weights : ndarray of shape (n,)
-        How often each row counts.
+    ``errors`` (n, T) are targets less their predictions; ``noise`` and ``spread`` (n,) the variance of the noise and
+    the posterior variance of the output; ``leverage`` (n,) is spread over noise on average over the rows that the same
+    search was given, :math:`\sum_m\gamma_m/N`; ``weights`` (n,) say how often each row counts.
     """
 
     errors: Array
@@ -86,20 +77,17 @@ class Folds:
     ----------
     problem : GaussianProblem
         With rows of its own (see :meth:`possible`).
-    parts : int
-        Parts that the rows are divided into.
-    enough : float
-        Weight of the rows that are to be left out once; as soon as that many have been, no further part is searched.
+    parts, enough : int, float
+        Parts that the rows are divided into, and the weight of left-out rows from which on no further part is searched.
     kick : float, optional
-        By how much the noise is lowered, and raised again, for a second search from where the first ended.  One kick
-        takes most of the way from a single search to what all starts of a fit would find, at twice the cost.
+        By how much the noise is lowered, and raised again, for a second search from where the first ended.
     fold : ndarray of int, optional
         Part of every row, where several dictionaries are to be compared on the same ones.
     search : callable, optional
         Searches the problem of a part at one inverse noise variance, in place of the loop on inner products.
     whole : tuple of ndarray, optional
-        Functions that were found on all rows, and their precisions.  Where these have more evidence on the rows of a
-        part than what the search there has found, that search has missed them, and goes on from them.
+        Functions that were found on all rows, and their precisions: where they have more evidence on the rows of a part
+        than what the search there has found, it goes on from them.
     reshape : callable, optional
         Learns on each part what the shape of the functions should be, where all rows had a say in it.
     tol : float
@@ -142,9 +130,9 @@ class Folds:
     def errs_less(self, beta: float, other: float, size: int) -> bool:
         """Whether rows left out are clearly nearer to their predictions at one inverse noise variance than at another.
 
-        It is asked of the mean alone, whatever the error bars say: a search that keeps many functions is too sure of
-        itself, and may still predict better than one that keeps few.  A search that misses a large effect errs by it in
-        all rows of its fold, so that folds are compared, by the ratio of their errors, without the two extreme ones.
+        A search that keeps many functions is too sure of itself, and may still predict better than one that keeps few.
+        One that misses a large effect errs by it in all rows of its fold, so that folds are compared, by the ratio of
+        their errors, without the two extreme ones.
         """
         first = np.cumsum([0, *(len(targets) for _, _, targets in self._divided)])[:-1]
         here, there = (
@@ -159,10 +147,9 @@ class Folds:
         return _log_density(found.errors, found.variance)
 
     def calibrated_densities(self, beta: float, size: int) -> Array:
-        r"""Log density of every row, every variance multiplied by the mean of the standardised squared errors.
+        r"""Log density of every row, every variance multiplied by the factor at which their sum is largest.
 
-        That is the factor at which the sum of these densities is largest.  A model's error bars are multiplied so
-        before they are used, so that one search is not preferred to another for what is mended afterwards.
+        A model's error bars are multiplied so before they are used (the mean of the standardised squared errors).
         """
         found = self.left_out(beta, size)
         by_row = np.mean(found.errors**2, axis=1) / found.variance
@@ -179,31 +166,32 @@ class Folds:
         Half of the functions that a search may take in is ``size``.
         """
         if beta not in self._known:
-            errors, spreads, leverages = [], [], []
-            for (data, values, targets), (kept, out) in zip(self._divided, self._cut, strict=True):
-                if self.search is not None and data.mean_square > 0.0:
-                    functions, mean, covariance = self.search(data.problem, beta)
-                    phi, leverage = values[:, functions], np.nan  # a search of another kind does not say it
-                else:
-                    model = _climbed(data, beta, 2 * size, self.kick, self.tol)
-                    if self.whole is not None:
-                        model = _recovered(model, self.whole, 2 * size, self.tol)
-                    phi = values[:, model.functions]
-                    if self.reshape is not None and model.size:
-                        model, phi = self.reshape(model, kept, out)
-                    mean, covariance = model.mean, model.covariance
-                    leverage = float(np.sum(model.posterior.well_determined)) / data.problem.n_effective
-                errors.append(targets - phi @ mean)
-                spreads.append(np.maximum(np.einsum("na,na->n", phi @ covariance, phi), 0.0))
-                leverages.append(np.full(len(phi), leverage))
-            self._known[beta] = LeftOut(
-                np.concatenate(errors),
-                self._noise() / beta,
-                np.concatenate(spreads),
-                np.concatenate(leverages),
-                self.weights,
-            )
+            parts = [
+                self._without(data, values, targets, cut, beta, 2 * size)
+                for (data, values, targets), cut in zip(self._divided, self._cut, strict=True)
+            ]
+            errors, spreads, leverages = (np.concatenate(each) for each in zip(*parts, strict=True))
+            self._known[beta] = LeftOut(errors, self._noise() / beta, spreads, leverages, self.weights)
         return self._known[beta]
+
+    def _without(
+        self, data: Gram, values: Array, targets: Array, cut: Cut, beta: float, limit: int
+    ) -> tuple[Array, Array, Array]:
+        """Errors, posterior variances and leverages of the rows left out of one part."""
+        if self.search is not None and data.mean_square > 0.0:
+            functions, mean, covariance = self.search(data.problem, beta)
+            phi, leverage = values[:, functions], np.nan  # a search of another kind does not say it
+        else:
+            model = _climbed(data, beta, limit, self.kick, self.tol)
+            if self.whole is not None:
+                model = _recovered(model, self.whole, limit, self.tol)
+            phi = values[:, model.functions]
+            if self.reshape is not None and model.size:
+                model, phi = self.reshape(model, *cut)
+            mean, covariance = model.mean, model.covariance
+            leverage = float(np.sum(model.posterior.well_determined)) / data.problem.n_effective
+        spread = np.maximum(np.einsum("na,na->n", phi @ covariance, phi), 0.0)
+        return targets - phi @ mean, spread, np.full(len(phi), leverage)
 
     @cached_property
     def fold(self) -> Index:
@@ -220,7 +208,7 @@ class Folds:
         return np.concatenate([self.problem.relative_noise[out] for _, out in self._cut])
 
     @cached_property
-    def _cut(self) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    def _cut(self) -> list[Cut]:
         """Rows of each part that is searched, and rows left out of it."""
         parts = [(self.fold != k, self.fold == k) for k in range(self.parts)]
         reached = np.cumsum([0.0, *(np.sum(self.problem.counts[out]) for _, out in parts)])[:-1] < self.enough
@@ -272,11 +260,10 @@ def _climbed(data: Gram, beta: float, limit: int, kick: float | None, tol: float
 
 
 def _recovered(model: GaussianModel, whole: Known, limit: int, tol: float) -> GaussianModel:
-    """What was found on a part of the rows, or what the search had missed there.
+    """What was found on a part of the rows, or what the search had missed there, as rows of the part alone say.
 
-    Near the number of rows at which many functions can still be told apart, a search now and then ends in a tangle of
-    wrong ones that a fit with all its starts would have left.  That is no doubt about the functions, and says nothing
-    of the error bars.  Rows of the part alone say which of the two it is: they know nothing of what was left out.
+    Where rows are few a search now and then ends in a tangle of wrong functions that a fit with all its starts would
+    have left, which says nothing of the error bars.
     """
     data = model.data
     functions, alpha = whole

@@ -1,14 +1,9 @@
 r"""Functions of a classifier by a regression on the indicators of its classes, and one scale by Laplace's evidence.
 
-Laplace's evidence has a number for every function to be raised by, and where classes can be separated each of them is
-worth too much: the curvature at the mode is next to nothing there, and with it the cost of a weight.  So the evidence
-rises while the error does.  Two things can be trusted.  A regression on the indicators of the classes has an exact
-evidence, and costs nothing in rows after the inner products; it chooses the functions and their precisions
-:math:`\alpha_m` relative to one another.  And of *one* number for all functions, :math:`c` in :math:`\alpha_m/c`,
-Laplace's evidence is a good judge: log-odds are larger than indicators, by how much depends on how the classes overlap.
-
-K indicators of a row sum to one, so that K - 1 contrasts of them are all that there is to explain: for two classes that
-is one target, the indicator of the second.
+Where classes can be separated Laplace's evidence rises while the error does, given a number for every function.  The
+exact evidence of a regression on K - 1 contrasts of the indicators chooses the functions and their precisions
+:math:`\alpha_m` relative to one another; of *one* number c for all, in :math:`\alpha_m/c`, Laplace's is a good judge
+(``docs/classification.md``, section 9).
 """
 
 from __future__ import annotations
@@ -21,7 +16,7 @@ import numpy as np
 from scipy.linalg import helmert
 
 from sparsebayes.inference.fit.interrupt import asked_to_stop
-from sparsebayes.inference.fit.run import Result
+from sparsebayes.inference.fit.run import Journal, Result, Stopped
 from sparsebayes.inference.fit.settings import Settings
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
@@ -54,22 +49,11 @@ _LEAST_NOISE = 0.01
 M = TypeVar("M")
 
 
-class Stopped(Exception):
-    """The search ended before convergence."""
+class Notes(Journal):
+    """One fit that counts all its moves as those of one start."""
 
-    def __init__(self, status: Status) -> None:
-        super().__init__(status.value)
-        self.status = status
-
-
-class Notes:
-    """What a fit has done so far: its moves are counted, kept, shown, and end it where it is time."""
-
-    def __init__(self, solver: Solver, settings: Settings, stop: Callable[[], bool]) -> None:
-        self.solver, self.settings, self.stop = solver, settings, stop
-        self.history: list[Record] = []
-        self.n_iter = 0
-        self.limited = False  # whether moves ran out within the regression
+    n_iter = 0
+    limited = False  # whether moves ran out within the regression
 
     def note(
         self,
@@ -100,12 +84,7 @@ class Notes:
             removed=tuple(numbered(removed)),
         )
         self.n_iter += record.n_moves
-        self.history.append(record)
-        if self.settings.observe is not None:
-            self.settings.observe(record)
-        asked = self.solver.callback is not None and self.solver.callback(record, model)
-        if asked or self.stop():
-            raise Stopped(Status.INTERRUPTED)
+        self.show(record, lambda: model)
         if self.n_iter >= self.settings.max_iter and (self.limited or not last):
             raise Stopped(Status.MAX_ITER)
 
@@ -203,6 +182,3 @@ def run_indicators(problem: LaplaceProblem, regression: GaussianProblem, solver:
         if status.converged and not active.size:
             status = Status.EMPTY
         return Result(active, status, certificate, notes.history, notes.n_iter, by_regression=active.size > 0)
-
-
-__all__ = ["best_scale", "contrasts", "regress", "run_indicators"]

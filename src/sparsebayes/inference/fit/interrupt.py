@@ -21,17 +21,11 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
     end after the present step.  Signals reach the main thread alone; and where the caller has a handler of their own it
     is left in place.  One loop may run inside another: both are told.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
+    handler, present = _Noted(), signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if not main or present is not signal.default_int_handler:
+        yield lambda: main and isinstance(present, _Noted) and present.noted
         return
-    present = signal.getsignal(signal.SIGINT)
-    if isinstance(present, _Noted):
-        yield lambda: present.noted
-        return
-    if present is not signal.default_int_handler:
-        yield lambda: False
-        return
-    handler = _Noted()
     signal.signal(signal.SIGINT, handler)
     try:
         yield lambda: handler.noted

@@ -1,18 +1,10 @@
-r"""The outer loop of the robust likelihoods: rows weighed, a Gaussian problem solved, and again.
+r"""The outer loop of the robust likelihoods: rows weighed, a Gaussian problem solved, and again (``docs/trust.md``).
 
 The bound :math:`\mathcal L_q + \sum_n\ell_n` has several maxima, and least squares is a poor place to begin where
-outliers lie at the ends of the inputs: they draw the fit to themselves and look like data.  So where the dictionary is
-small the loop begins from a *trimmed* fit, too (least trimmed squares: Rousseeuw & Van Driessen 2006); of few rows the
-better half may by chance lie on another plane, so that the bound decides.  Outliers that hide one another make it next
-to a tie, and there the trimmed fit is believed.
-
-Functions are chosen under weights that were found for other functions, so each time that the weights have settled the
-search begins again from nothing.  Where every row is surely data or surely not, the mixture's model is then the one
-that a Gaussian fit of the good rows finds.
-
-Student's t begins from the model of the mixture and only settles there.  With few degrees of freedom its noise explains
-what a missing function leaves over, and a search from nothing under its weights stops short: the mixture tells better
-what is data, as the start of an MM-estimate does.
+outliers lie at the ends of the inputs.  So where the dictionary is small the loop begins from a *trimmed* fit, too
+(least trimmed squares: Rousseeuw & Van Driessen 2006).  Functions are chosen under weights that were found for other
+functions, so each time that the weights have settled the search begins again from nothing.  Student's t begins from the
+mixture's model and only settles there, as an MM-estimate does.
 """
 
 from __future__ import annotations
@@ -101,9 +93,9 @@ class _Loop:
 
         ``settings`` are those of the first choice.
         """
-        found = self.settle(noise, self._chosen(noise, settings))
+        found = self.settle(noise, run_guarded(self._weighted(noise), self.solver, settings, self.rng))
         for _ in range(_SEARCHES):
-            chosen = self._chosen(found.noise, self.settings)
+            chosen = run_guarded(self._weighted(found.noise), self.solver, self.settings, self.rng)
             if set(chosen.active.indices) == set(found.result.active.indices):
                 break
             found = self.settle(found.noise, chosen)
@@ -128,10 +120,6 @@ class _Loop:
             result = replace(result, status=near.status)
         return RobustResult(result, noise, result.active.objective() + noise.bound(counts))
 
-    def _chosen(self, noise: RobustNoise, settings: Settings) -> Result:
-        """The weighted problem solved from nothing."""
-        return run_guarded(self._weighted(noise), self.solver, settings, self.rng)
-
     def _near(self, noise: RobustNoise, warm: Warm, settings: Settings) -> Result:
         """The weighted problem solved from the model of almost the same problem."""
         return run(self._weighted(noise), self.solver, replace(settings, warm=warm), self.rng)
@@ -143,7 +131,7 @@ class _Loop:
         usable, cost = np.ones(len(members), dtype=np.bool_), self.problem.inclusion_cost
         small = GaussianProblem(design, self.problem.targets, counts, usable, inclusion_cost=cost)
         silent = self.solver.silent()
-        settings = replace(settings, observe=None)
+        settings = settings.aside()
         active, warm = near.active, Warm(list(range(len(members))), near.active.alpha, near.active.beta)
         squares = expected_squares(self.problem, near)
         for _ in range(_ROUNDS):
@@ -186,9 +174,8 @@ def _good_rows(problem: GaussianProblem) -> list[Rows]:
 def near_trimmed_fit(columns: Array, target: Array, weights: Array) -> Rows:
     """Rows close to the least trimmed squares fit; all of them where different ones are too few for the functions.
 
-    Copies of a row are one row that counts as often, and the better half is so much of what all rows count, so that a
-    weight of k is k copies.  Subsets are drawn from the rows sorted by their targets, so that the result does not
-    depend on the order in which the rows came.
+    A weight of k is k copies of a row.  Subsets are drawn from the rows sorted by their targets, so that the result
+    does not depend on the order in which the rows came.
     """
     told_by = np.column_stack([target, columns])
     unit = np.maximum(np.max(np.abs(told_by), axis=0), np.finfo(float).tiny)

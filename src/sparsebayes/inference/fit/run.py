@@ -54,16 +54,16 @@ _FEW = 25
 # Where gains are only predicted, with what part of the best gain functions are added beside it, and up to which cosine
 # of their columns.
 _FAIR_PART, _ALIKE = 0.3, 0.3
-# Number of the start whose moves are on a part of the rows.
-_SAMPLE = -1
+# Number of the start whose moves are on a part of the rows: they are shown, and not kept.
+SAMPLE = -1
 # A start whose functions use up more than this share of the rows, and more than so many times the share of the best
 # model, is believed only where rows left out agree.  (From a share of .05 on, noisy blocks err by 8 % less, 20 draws,
 # but concrete by 2 % more and once 52 nats lower, and friedman2 by 1.5 % more, ten draws each.)
 _UNSUSPICIOUS = 0.1
 LITTLE_MORE = 1.25
 # Share from which the guard asks whether the noise has collapsed; where no rows can be left out a start is believed up
-# to it.  And the share from which too little is left to learn the noise from, however small the errors are.
-SUSPICIOUS, HOPELESS = 0.25, 0.5
+# to it.
+SUSPICIOUS = 0.25
 
 # A model that the loop in batches climbs with.
 C = TypeVar("C", GaussianModel, Predicted)
@@ -105,6 +105,7 @@ class Result:
         return replace(self, status=status, certificate=self.certificate.holding(self.active, hyperpriors))
 
 
+@dataclass
 class _Start:
     """One start: its number, its moves so far, and its model, that of the loop in batches or the state of single moves.
 
@@ -112,10 +113,12 @@ class _Start:
     where that is not the solver's.
     """
 
-    def __init__(self, solver: Solver, number: int, state: State, n_iter: int = 0, batch: int | None = None) -> None:
-        self.solver, self.number, self.n_iter, self.batch = solver, number, n_iter, batch
-        self.model: GaussianModel | Predicted | None = None
-        self.before = state
+    solver: Solver
+    number: int
+    before: State
+    n_iter: int = 0
+    batch: int | None = None
+    model: GaussianModel | Predicted | None = None
 
     @property
     def state(self) -> State:
@@ -131,13 +134,34 @@ class _Start:
         return self.before
 
 
-class _Stopped(Exception):
-    """The loop ended before convergence."""
+class Stopped(Exception):
+    """A search ended before convergence."""
 
-    def __init__(self, status: Status, start: int) -> None:
+    def __init__(self, status: Status, start: int = 0) -> None:
         super().__init__(status.value)
         self.status = status
         self.start = start
+
+
+class Journal:
+    """One fit and its records: each is kept, shown to whoever asked, and ends the fit where somebody wants that."""
+
+    def __init__(self, solver: Solver, settings: Settings, stop: Callable[[], bool]) -> None:
+        self.solver = solver
+        self.settings = settings
+        self.stop = stop
+        self.history: list[Record] = []
+
+    def show(self, record: Record, model: Callable[[], Any]) -> None:
+        """Keep and show a record, unless it is of a part of the rows; the model is made for a callback only."""
+        kept, callback = record.start != SAMPLE, self.solver.callback
+        if kept:
+            self.history.append(record)
+        if self.settings.observe is not None:
+            self.settings.observe(record)
+        asked = kept and callback is not None and callback(record, model())
+        if asked or self.stop():
+            raise Stopped(Status.INTERRUPTED, record.start)
 
 
 def run(problem: Problem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
@@ -146,19 +170,12 @@ def run(problem: Problem, solver: Solver, settings: Settings, rng: np.random.Gen
         return _Run(solver, settings, stop).solve(problem, rng)
 
 
-class _Run:
+class _Run(Journal):
     """One fit: its starts, its history, and the best model so far."""
-
-    def __init__(self, solver: Solver, settings: Settings, stop: Callable[[], bool]) -> None:
-        self.solver = solver
-        self.settings = settings
-        self.stop = stop
-        self.history: list[Record] = []
-        self.course = Course()
-        self.searching = True
 
     def solve(self, problem: Problem, rng: np.random.Generator) -> Result:
         """Run all starts and certify the best."""
+        self.course, self.searching = Course(), True
         status = self._begin(problem, rng)
         if status is Status.CONVERGED:
             status = self._search()
@@ -166,7 +183,7 @@ class _Run:
         self._telling("the certificate")(0.0)
         certificate, status = self._certify(status)
         state = self.best.state
-        status = _judge(state, status, certificate, self.solver.status_if_uncertified)
+        status = self._judged(status, certificate)
         effects = self.solver.effects(state)
         return Result(state.active, status, certificate, self.history, self.best.n_iter, effects=effects)
 
@@ -207,7 +224,7 @@ class _Run:
             if rng is not None:  # from random models; where noise is learned, at the noise of the best one
                 for _ in range(self.settings.restarts):
                     self._begin_again(random_model(self.best.state.active, rng))
-        except _Stopped as stop:
+        except Stopped as stop:
             self._keep()
             exhausted = stop.status is Status.MAX_ITER and stop.start != self.best.number
             return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
@@ -267,19 +284,19 @@ class _Run:
 
     def _doubt(self, model: Active | GaussianModel, start: _Start) -> None:
         """End the search where the noise of a model has collapsed."""
-        doubts = self.settings.doubts
-        if start.before.learn_noise and doubts is not None and doubts(model):
-            raise _Stopped(Status.NOISE_UNDETERMINED, start.number)
+        judge = self.settings.judge
+        if start.before.learn_noise and judge is not None and judge.collapsed(model):
+            raise Stopped(Status.NOISE_UNDETERMINED, start.number)
 
     def _from_sample(self, empty: GaussianModel, part: Gram, plan: Plan) -> GaussianModel:
-        """What a search on a part of the rows finds, settled on all of them; its moves are shown, and not kept."""
-        start, tol = _Start(self.solver, _SAMPLE, self.best.before), max(COARSE, self.settings.tol)
+        """What a search on a part of the rows finds, settled on all of them."""
+        start, tol = _Start(self.solver, SAMPLE, self.best.before), max(COARSE, self.settings.tol)
         tell = self._telling("the search on a part of the rows")
         tell(0.0)
         try:
             begun = GaussianModel.empty(part, empty.beta, empty.learn_noise)
             found = carried(self._visited(plan, begun, Course(), tell, start), empty.data, tol)
-        except _Stopped:
+        except Stopped:
             if isinstance(start.model, GaussianModel):
                 self.best.model = carried(start.model, empty.data, tol)
             raise
@@ -319,12 +336,8 @@ class _Run:
             return True
         if not on_all_rows:
             return False
-        folds, asked = self.settings.folds, (model.beta, best.beta, model.size)
-        # Many functions make a search on few rows too sure of itself, and their densities are lower although they err
-        # less; what is used of them is calibrated.
-        if folds is None:
-            return model.used <= SUSPICIOUS
-        return folds.prefer(*asked) or (model.used <= HOPELESS and folds.errs_less(*asked))
+        judge = self.settings.judge
+        return model.used <= SUSPICIOUS if judge is None else judge.believes(model, best)
 
     def _noting(self, start: _Start) -> Callable[[C, C], None]:
         """What is done after every move of a start in batches."""
@@ -360,10 +373,23 @@ class _Run:
                 self.best.state.refused.clear()
             try:
                 self._make_moves(self.best)
-            except _Stopped as stop:
+            except Stopped as stop:
                 status = stop.status
             certificate = self._recompute(searched=status is Status.CONVERGED)
         return certificate, status
+
+    def _judged(self, status: Status, certificate: Certificate) -> Status:
+        """Status of a search that ended by itself: convergence is claimed only where the certificate proves it."""
+        state = self.best.state
+        if status is not Status.CONVERGED:
+            return status
+        if not certificate.converged:
+            return self.solver.status_if_uncertified
+        if state.learn_noise and 1.0 / state.active.beta <= 1.01 * state.active.problem.noise_floor:
+            return Status.NOISE_FLOOR
+        if certificate.noise_degenerate:
+            return Status.NOISE_UNDETERMINED
+        return status if state.active.size else Status.EMPTY
 
     def _recompute(self, *, searched: bool) -> Certificate:
         """Compute the best model anew from the data, and what was refused, unless the search was broken off."""
@@ -389,7 +415,7 @@ class _Run:
         grow, rounds = self.settings.grow, self.solver.rounds
         while True:
             if self.stop():
-                raise _Stopped(Status.INTERRUPTED, start.number)
+                raise Stopped(Status.INTERRUPTED, start.number)
             if self.solver.climbs(start.state.active):
                 self._climb(start)
             state = start.state
@@ -463,20 +489,16 @@ class _Run:
         figures: tuple[float, float, int, float],
         model: Callable[[], Active | GaussianModel],
     ) -> None:
-        """Keep a record, show it to whoever asked, and stop where it is time; the model is made for a callback only."""
+        """Record a move, keep a checkpoint where one is due, and stop where moves have run out."""
         record = Record(start.number, info.move, info.function, info.n_moves, *figures, added, removed)
         start.n_iter += record.n_moves
-        kept, keeper, callback = record.start != _SAMPLE, self.settings.keeper, self.solver.callback
-        if kept:
-            self.history.append(record)
-        if self.settings.observe is not None:
-            self.settings.observe(record)
-        if self.stop() or (kept and callback is not None and callback(record, model())):
-            raise _Stopped(Status.INTERRUPTED, record.start)
-        if kept and keeper is not None and keeper.due():
+        self.show(record, model)
+        if record.start == SAMPLE:
+            return
+        if self.settings.keeper is not None and self.settings.keeper.due():
             self._keep()
-        if kept and start.n_iter >= self.settings.max_iter:
-            raise _Stopped(Status.MAX_ITER, record.start)
+        if start.n_iter >= self.settings.max_iter:
+            raise Stopped(Status.MAX_ITER, record.start)
 
 
 def _in_batches(state: State) -> GaussianModel:
@@ -488,16 +510,3 @@ def _in_batches(state: State) -> GaussianModel:
 def _lifted(problem: Problem, functions: Collection[int]) -> tuple[int, ...]:
     """Numbers of functions in the whole dictionary, sorted."""
     return tuple(sorted(problem.whole(sorted(functions))[1])) if functions else ()
-
-
-def _judge(state: State, status: Status, certificate: Certificate, ends: Status) -> Status:
-    """Status of a search that ended by itself: convergence is claimed only where the certificate proves it."""
-    if status is not Status.CONVERGED:
-        return status
-    if not certificate.converged:
-        return ends
-    if state.learn_noise and 1.0 / state.active.beta <= 1.01 * state.active.problem.noise_floor:
-        return Status.NOISE_FLOOR
-    if certificate.noise_degenerate:
-        return Status.NOISE_UNDETERMINED
-    return status if state.active.size else Status.EMPTY

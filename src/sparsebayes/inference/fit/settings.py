@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from sparsebayes.inference.fit.folds import Folds
-from sparsebayes.inference.models.gaussian import GaussianModel
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.search.starts import Course
 from sparsebayes.inference.solvers.solver import Solver, State
 from sparsebayes.inference.status import Record
 from sparsebayes.typing import Array
+
+if TYPE_CHECKING:
+    from sparsebayes.inference.fit.guard import Judge
 
 
 @dataclass(frozen=True)
@@ -32,23 +33,16 @@ class Settings:
         Fixed noise variance; None learns it.
     grow : callable, optional
         ``grow(kept, rng)`` gives the problem with generated functions added to its dictionary.
-    observe : callable, optional
-        Called with every record.
-    reached : callable, optional
-        Called with what is done next, and with about what share of the search is behind it.
+    observe, reached : callable, optional
+        Called with every record; and with what is done next, and about what share of the search is behind it.
     keeper : Keeper, optional
         Where the state is kept now and then, and where the search goes on from.
     warm : Warm, optional
         Begin from this model of a nearby problem with the same functions, and make no further starts.
-    restarts : int
-        Starts from random models, after all others.
-    restart_rng : Generator, optional
-        Their randomness.
-    folds : Folds, optional
-        Judge of starts whose functions use up many rows; without it they are not trusted.
-    doubts : callable, optional
-        Called with the model of the first start, and as a working set takes in more functions; the search ends where it
-        says so.
+    restarts, restart_rng : int, Generator
+        Starts from random models, after all others, and their randomness.
+    judge : Judge, optional
+        Asked of starts whose functions use up many rows, which are not trusted without it.
     whole : bool
         Search in the whole dictionary, never in a part of it.
     """
@@ -63,9 +57,12 @@ class Settings:
     warm: Warm | None = None
     restarts: int = 0
     restart_rng: np.random.Generator | None = None
-    folds: Folds | None = None
-    doubts: Callable[[Active | GaussianModel], bool] | None = None
+    judge: Judge | None = None
     whole: bool = False
+
+    def aside(self, **others: Any) -> Settings:
+        """Those of a search on the side, of which nothing is shown and nothing kept."""
+        return replace(self, observe=None, reached=None, keeper=None, **others)
 
 
 @dataclass(frozen=True)
@@ -102,8 +99,7 @@ class Keeper(Protocol):
 class Checkpoint:
     """The best complete model of a search, and how far the search has come, as plain data; all else follows from them.
 
-    ``mean`` is kept because in a working set, whose functions are ``members``, a mode is found only as closely as
-    decisions need; ``remembered`` and ``rng`` are what else the solver carries from step to step.
+    Also ``mean``: in a working set, whose functions are ``members``, a mode is found only as closely as decisions need.
     """
 
     completed: int

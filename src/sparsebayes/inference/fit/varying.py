@@ -3,28 +3,16 @@ r"""Noise that depends on the inputs: its logarithm is itself a sparse Bayesian 
 .. math:: t_n \sim \mathcal N(\phi_n^\top\mathbf w,\ \sigma_n^2), \qquad
           \log\sigma_n^2 = o + \phi_n^\top\mathbf v, \qquad v_m \sim \mathcal N(0, \alpha_m'^{-1}) .
 
-With a Gaussian :math:`q(\mathbf w)=\mathcal N(\boldsymbol\mu,\boldsymbol\Sigma)` beside the weights
-:math:`\mathbf v` at their mode, the bound on the evidence is
+With a Gaussian :math:`q(\mathbf w)` beside the weights :math:`\mathbf v` at their mode, the bound on the evidence is
 
 .. math:: \mathcal F = E_q\left[\log p(\mathbf t|\mathbf w,\mathbf v)\right]
           - \mathrm{KL}\left(q(\mathbf w)\|p(\mathbf w)\right)
-          - \tfrac12\mathbf v^\top\mathbf A'\mathbf v + \tfrac12\log|\mathbf A'| + \tfrac12\log|\boldsymbol\Sigma'| ,
+          - \tfrac12\mathbf v^\top\mathbf A'\mathbf v + \tfrac12\log|\mathbf A'| + \tfrac12\log|\boldsymbol\Sigma'| .
 
-and each half of it is a problem that is known already:
-
-* *given* :math:`\mathbf v` the first two terms are largest at the posterior, where they are the evidence of a Gaussian
-  problem whose row n has the noise :math:`\sigma_n^2`.  It is :math:`\sigma^2/\rho_n` with precisions
-  :math:`\rho_n=e^{-\phi_n^\top\mathbf v}` over their geometric mean: then
-  :math:`\prod_n\rho_n=1`, and the evidence is that of row weights :math:`\rho_n` which still stand for N observations.
-  (A weight of k *copies* would count k times in N; a precision does not.)  Its :math:`\sigma^2` is what sets :math:`o`;
-* *given* :math:`q` the first term is the log density of errors with squares
-  :math:`(t_n-\phi_n^\top\boldsymbol\mu)^2+\phi_n^\top\boldsymbol\Sigma\phi_n`, which are Gamma distributed
-  (``likelihood/squares.py``), and the rest is Laplace's evidence of that problem.
-
-A function of the noise has to bring what one of the conservative rule does (``objective.py``): among as many functions
-as rows there is always one along which squared residuals happen to grow.  The noise stays constant unless
-:math:`\mathcal F` with these costs is larger than the evidence with constant noise.  Where weights add up to more than
-the number of different rows, the noise is found with weights scaled down to it, and the mean again with all of them.
+*Given* :math:`\mathbf v` it is the evidence of a Gaussian problem with row precisions
+:math:`\rho_n\propto e^{-\phi_n^\top\mathbf v}` of geometric mean one, whose :math:`\sigma^2` sets :math:`o`; *given* q
+it is Laplace's evidence of squared errors that are Gamma distributed.  A function of the noise has to bring what one of
+the conservative rule does (``docs/trust.md``).
 """
 
 from __future__ import annotations
@@ -65,8 +53,7 @@ _SETTLED = 1e-2
 class LogVariance:
     r"""The log variance of the noise, :math:`o+\phi^\top\mathbf v`, its functions in the order of ``active``.
 
-    The ``offset`` is :math:`o`; ``precisions`` are the relative ones of the training rows, whose geometric mean is one,
-    and ``counts`` say how often each row is there.
+    The ``offset`` is :math:`o`; ``precisions`` are :math:`\rho_n`, and ``counts`` say how often each row is there.
     """
 
     active: Active
@@ -105,9 +92,9 @@ def run_varying(
     once = problem.counted_once()
     if once is problem:
         return _Loop(problem, solver, settings, rng).found(best)
-    further = replace(settings, observe=None, keeper=None)
-    plain = run_guarded(once, solver.silent(), further, rng)
-    found = _Loop(once, solver.silent(), further, rng).found(VaryingResult(plain, plain.active.objective()))
+    aside = _Loop(once, solver.silent(), settings.aside(), rng)
+    plain = run_guarded(once, aside.solver, aside.settings, rng)
+    found = aside.found(VaryingResult(plain, plain.active.objective()))
     if found.noise is None:
         return best
     whole = _Loop(problem, solver, settings, rng).mean(found.noise, None)
@@ -140,13 +127,10 @@ class _Loop:
         """The mean for a part of the constant noise, roughly: it only has to show where the noise is low."""
         solver, limit = self.solver.silent(), _MORE * constant.active.size + _SPARE
         solver.effort = "fast"
-        settings = replace(
-            self.settings,
+        settings = self.settings.aside(
             tol=max(self.settings.tol, _ROUGHLY),
             max_iter=min(self.settings.max_iter, limit),
             noise_variance=fraction / constant.active.beta,
-            observe=None,
-            keeper=None,
         )
         return run(self.problem, solver, settings, self.rng)
 
@@ -203,7 +187,7 @@ class _Loop:
             places=problem.places,
         )
         warm = None if near is None else Warm.of(near)
-        settings = replace(self.settings, noise_variance=None, observe=None, keeper=None, warm=warm)
+        settings = self.settings.aside(noise_variance=None, warm=warm)
         active = run(posed, self.solver.silent(), settings, self.rng).active
         outputs = _outputs(active)
         return LogVariance(active, offset, np.exp(np.average(outputs, weights=counts) - outputs), counts)

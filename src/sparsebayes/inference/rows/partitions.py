@@ -1,7 +1,6 @@
 r"""Problems whose rows are in partitions that other processes hold: only sums over the rows travel.
 
-What a partition contributes to a sum is computed by the same code as on one machine, on the partition's rows, and the
-contributions are joined in a fixed order: which worker did what, or had to do it again, changes no more than rounding.
+What a partition contributes is computed by the same code as on one machine, and joined in a fixed order.
 """
 
 from __future__ import annotations
@@ -70,16 +69,9 @@ class Count(Likelihood):
 class PartitionedProblem(LaplaceProblem):
     """A non-Gaussian problem on partitioned rows.
 
-    Parameters
-    ----------
-    passes : object
-        The partitions: ``sum(work, *arguments)`` adds up, entry by entry, what ``work(partition, *arguments)`` returns.
-    functions : Functions
-        The whole dictionary, without the intercept.
-    make : callable
-        ``make(targets)`` gives the likelihood of the rows of one partition; it travels to the workers.
-    numbers : ndarray of int
-        Functions of this problem, numbered in the whole dictionary; the intercept comes after the functions.
+    ``passes.sum(work, *arguments)`` adds up, entry by entry, what ``work(partition, *arguments)`` returns;
+    ``functions`` are the whole dictionary, without the intercept; ``make(targets)`` gives the likelihood of the rows of
+    one partition; ``numbers`` are those of this problem's functions in the whole dictionary, the intercept after all.
     """
 
     passes: Any = None
@@ -250,17 +242,10 @@ def independent(first: Array) -> bool:
 class Remainders:
     r"""What a few functions leave of all others, so that products of the rest lose nothing that matters.
 
-    In the order of their pivots the triangle of a sample is :math:`\mathbf R_1=[\mathbf R_{11}\;\mathbf R_{12};
-    \mathbf 0\;\mathbf R_{22}]`. The rows are held as :math:`\mathbf P=[\boldsymbol\Phi\;t]\mathbf F^{-1}` with
-    :math:`\mathbf F=[\mathbf R_{11}\;\mathbf R_{12};\mathbf 0\;\mathbf I]`, for the fewest pivots with which the
-    columns of P are far from dependent: to be rid of all dependence would take all pivots, and twice the time.
-
-    Attributes
-    ----------
-    order : ndarray of int
-        Columns by their pivots, the targets last.
-    above : ndarray of shape (k, M + 2)
-        The first rows of F.
+    In the order of their pivots (``order``, the targets last) the triangle of a sample is :math:`\mathbf R_1=
+    [\mathbf R_{11}\;\mathbf R_{12};\mathbf 0\;\mathbf R_{22}]`. The rows are held as :math:`\mathbf P=
+    [\boldsymbol\Phi\;t]\mathbf F^{-1}` with :math:`\mathbf F=[\mathbf R_{11}\;\mathbf R_{12};\mathbf 0\;\mathbf I]`,
+    whose first rows are ``above``, for the fewest pivots with which the columns of P are far from dependent.
     """
 
     order: Index

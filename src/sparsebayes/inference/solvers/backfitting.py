@@ -1,16 +1,15 @@
 r"""Bayesian backfitting (D'Souza, Vijayakumar & Schaal 2004, sections 3-5): no inversion where rows are many.
 
 Every function is a branch of a fan-in with a share :math:`\psi_m` of the noise :math:`s` as hidden noise of its own.
-With the factorial posterior of the paper the log evidence is bounded by
+Sweeps over the weights (:class:`Branches`), precisions in closed form and the noise raise the bound
 
 .. math::
 
     \mathcal F = \log\mathcal N(\mathbf t|\boldsymbol\Phi\mathbf b, s\mathbf I)
-                 - \tfrac12\sum_m\Big[\alpha_m b_m^2 + \log\Big(1+\frac{\|\phi_m\|^2}{\psi_m\alpha_m}\Big)\Big] ,
+                 - \tfrac12\sum_m\Big[\alpha_m b_m^2 + \log\Big(1+\frac{\|\phi_m\|^2}{\psi_m\alpha_m}\Big)\Big]
 
-and every update raises it: sweeps over the weights (:class:`Branches`), the precisions in closed form, the noise.  The
-derivation is in ``docs/backfitting.md``.  In classification the bound of Jaakkola & Jordan makes each cycle such a
-problem.  Only the model that is left at the end is factored, for its exact posterior, evidence and certificate.
+on the log evidence; in classification the bound of Jaakkola & Jordan makes each cycle such a problem.  Only the model
+that is left at the end is factored.  ``docs/backfitting.md`` derives all of it.
 """
 
 from __future__ import annotations
@@ -48,36 +47,22 @@ _SETTLED = 0.01
 _BLOCK = 64
 # Columns are held in memory up to this many bytes, and fetched from the design block by block beyond.
 _HELD_BYTES = 1 << 30
-# Rows or functions up to which the maximum is computed instead of climbed to.  A step of conjugate gradients costs
-# about 12 NM operations and a factor N²M, so this many rows are worth some 25 steps; where functions are nearly
-# dependent 40 do not suffice, and cycles that stop short of the maximum follow one another by the thousand.
+# Rows or functions up to which the maximum is computed instead of climbed to: a factor is worth some 25 steps of
+# conjugate gradients, and where functions are nearly dependent 40 do not suffice (docs/backfitting.md).
 _FEW = 300
 
 
 class Branches:
     r"""The fan-in: functions with their weights and precisions, and what they leave of the (whitened) targets.
 
-    The log posterior of the weights at noise :math:`s` and precisions :math:`\alpha`,
+    The log posterior of the weights at noise :math:`s`,
+    :math:`-\frac{1}{2s}\|\mathbf t - \boldsymbol\Phi\mathbf b\|^2 - \tfrac12\sum_m\alpha_m b_m^2`, is climbed at O(NM)
+    a sweep.  Functions come in blocks whose inner products
+    :math:`\mathbf G` are kept, so that a sweep through a block is one forward substitution with the lower triangle of
+    :math:`\mathbf G + s\mathbf A`: exactly the Gauss-Seidel sweep, at the speed of matrix products.
 
-    .. math::  -\frac{1}{2s}\|\mathbf t - \boldsymbol\Phi\mathbf b\|^2 - \tfrac12\sum_m\alpha_m b_m^2 ,
-
-    is climbed at O(NM) a sweep: every function in turn is regressed on its *fake target*, what all the others leave
-    (D'Souza et al. eq. 6).  Functions come in blocks whose inner products :math:`\mathbf G` are kept, so that a sweep
-    through a block is one forward substitution with the lower triangle of :math:`\mathbf G + s\mathbf A`: exactly the
-    Gauss-Seidel sweep, at the speed of matrix products.
-
-    Attributes
-    ----------
-    indices : ndarray of int, shape (m,)
-        Functions of the problem.
-    weights : ndarray of shape (m, T)
-        Mean weights :math:`\langle b_m\rangle`.
-    alpha : ndarray of shape (m,)
-        Precisions.
-    sqnorms : ndarray of shape (m,)
-        :math:`\|\phi_m\|^2`, weighted.
-    residual : ndarray of shape (N, T)
-        :math:`\mathbf t-\boldsymbol\Phi\mathbf b`, whitened.
+    ``indices`` (m,), ``weights`` (m, T), ``alpha`` (m,) and ``sqnorms`` (m,) are those of the functions; ``residual``
+    (N, T) is :math:`\mathbf t-\boldsymbol\Phi\mathbf b`, whitened.
     """
 
     def __init__(self, problem: GaussianProblem, indices: Index, weights: Array, alpha: Array) -> None:
@@ -136,17 +121,15 @@ class Branches:
 
     # -- ways to climb -------------------------------------------------------------------------------------
 
-    def exact(self, noise: float) -> float | None:
-        r"""The maximum itself, where it costs less than the way there; returns the gain of the log posterior.
-
-        None where rows and functions are many, or rounding is in the way.
+    def exact(self, noise: float) -> bool:
+        r"""Go to the maximum, where rows or functions are few and rounding is not in the way; whether it did.
 
         With functions no more than rows :math:`\mathbf b=(\boldsymbol\Phi^\top\boldsymbol\Phi+s\mathbf A)^{-1}
         \boldsymbol\Phi^\top\mathbf t`, else :math:`\mathbf b=\mathbf A^{-1}\boldsymbol\Phi^\top(\boldsymbol\Phi
         \mathbf A^{-1}\boldsymbol\Phi^\top+s\mathbf I)^{-1}\mathbf t`, of functions scaled by their prior deviations.
         """
         if self._held is None or not 0 < min(self._held.shape) <= _FEW:
-            return None
+            return False
         root = np.sqrt(self.alpha)
         scaled, target = self._held / root, self.problem.target
         wide = scaled.shape[1] > scaled.shape[0]
@@ -154,7 +137,7 @@ class Branches:
         square.flat[:: len(square) + 1] += noise
         factor = try_cholesky(square)
         if factor is None:
-            return None
+            return False
         if wide:
             dual = solve_cholesky(factor, target)
             dual += solve_cholesky(factor, target - scaled @ (scaled.T @ dual) - noise * dual)
@@ -165,17 +148,12 @@ class Branches:
         before, old = self._height(noise), (self.weights, self.residual)
         self.weights = weights / root[:, None]
         self.residual = target - self._held @ self.weights
-        gain = self._height(noise) - before
-        if gain < 0.0:  # nothing is left but rounding
+        if self._height(noise) < before:  # nothing is left but rounding
             self.weights, self.residual = old
-        return max(gain, 0.0)
+        return True
 
     def parallel(self, noise: float) -> Iterator[float]:
-        r"""All functions at once, by a fraction of the way (eq. 9, with :math:`\psi_{zm}` = noise / (m + 1)).
-
-        This is EM with the outputs of the functions as hidden variables; it ascends while the shares of the noise add
-        up to no more than one.
-        """
+        r"""All functions at once, by a fraction of the way (eq. 9, with :math:`\psi_{zm}` = noise / (m + 1))."""
         share = 1.0 / (self.size + 1)
         total = (self.sqnorms + share * noise * self.alpha)[:, None]
         while True:
@@ -192,11 +170,7 @@ class Branches:
             yield self._height(noise) - before
 
     def conjugate(self, noise: float) -> Iterator[float]:
-        """Conjugate gradients in the metric of a sweep there and back.
-
-        The sweeps are those of backfitting; choosing each direction conjugate to the last ones takes the square root of
-        the number of sweeps that nearly dependent functions need otherwise.
-        """
+        """Conjugate gradients in the metric of a sweep there and back, which takes the root of the number of sweeps."""
         prior = noise * self.alpha[:, None]
         direction, last = np.zeros_like(self.weights), np.full(self.weights.shape[1], np.inf)
         while True:
@@ -267,11 +241,10 @@ class Backfitting(Solver[BackfittingState]):
         One precision for each function (relevance determination, the backfitting relevance vector machine), or a single
         one for all (ridge regression whose ridge is learned; nothing leaves).
     updates : {"conjugate", "sequential", "parallel"}
-        How the weights are swept: conjugate directions made of sweeps there and back, or, up to 300 rows or functions,
-        the maximum where they end; one function after the other (eq. 6); or all at once as in EM (eq. 9).
+        How the weights are swept: in conjugate directions (up to 300 rows or functions, the maximum where they end);
+        one function after the other (eq. 6); or all at once as in EM (eq. 9).
     inner : int
-        Most sweeps between two updates of the precisions; there are fewer once they gain nothing, and each cycle begins
-        where the last one ended.  (The first may make more, since what leaves is decided early.)
+        Most sweeps between two updates of the precisions; there are fewer once they gain nothing, and more at first.
     initial : float
         First precisions, as a fraction of those at which all functions together have the variance of the targets.
     noise_start : float
@@ -343,7 +316,7 @@ class Backfitting(Solver[BackfittingState]):
     def model(self, state: BackfittingState) -> Active:
         r"""Exact posterior of the functions that are left, without those whose :math:`\theta` is not positive.
 
-        The noise, whose estimate here does not know what the fit has used up, is moved to the maximum of the evidence.
+        The noise's estimate here does not know what the fit has used up: it is moved to the maximum of the evidence.
         """
         empty, indices, alpha = state.active, state.branches.indices, state.branches.alpha
         while True:
@@ -363,7 +336,7 @@ class Backfitting(Solver[BackfittingState]):
         branches, gain = state.branches, 0.0
         steps = self.inner if state.cycles else _FIRST * self.inner
         state.cycles += 1
-        if self.updates == "conjugate" and branches.exact(state.noise) is not None:
+        if self.updates == "conjugate" and branches.exact(state.noise):
             return 0.0
         way = {"conjugate": branches.conjugate, "sequential": branches.sequential, "parallel": branches.parallel}
         for gain in islice(way[self.updates](state.noise), steps):
@@ -382,11 +355,7 @@ class Backfitting(Solver[BackfittingState]):
         return self.b * state.active.problem.mean_square * branches.problem.n_effective / branches.sqnorms
 
     def _precisions(self, state: BackfittingState) -> None:
-        r"""Precisions at the maximum of the bound.
-
-        The fixed point of eq. 10 with the variance :math:`\psi/(\|\phi\|^2+\psi\alpha)` of eq. 9's posterior is a
-        quadratic equation; with a single precision eq. 10 itself is used.
-        """
+        r"""Precisions at the maximum of the bound, the root of a quadratic equation; a single one by eq. 10."""
         branches, psi = state.branches, self._hidden(state)
         if branches.size == 0:
             return

@@ -1,27 +1,20 @@
 r"""The original relevance vector machine: all precisions re-estimated together, from the whole dictionary.
 
-Report on Tipping 2001, eqs 9-13 (regression) and 17-20 (classification), with its Gamma hyperpriors.  The two rules for
-the precisions have the same fixed points, and differ in how they get there:
+Report on Tipping 2001, eqs 9-13 (regression) and 17-20 (classification), with its Gamma hyperpriors; and the factorial
+posterior of Bishop & Tipping 2000.  ``docs/solvers.md`` derives all of it.
 
-=========  =============================================================  ==========================================
-solver     precision                                                      an irrelevant function's precision grows
-=========  =============================================================  ==========================================
-``mackay`` :math:`\alpha=(T\gamma+2a)/(Tm+2b)`                            geometrically
-``em``     :math:`\alpha=(T+2a)/(T(m+\Sigma)+2b)`                         linearly
-=========  =============================================================  ==========================================
+A sweep proposes new precisions and, where it is learned, a new noise level, all together, by the rule of the solver:
 
-Here :math:`m=\mu^2`, the mean over T targets; where the posterior is Laplace's, :math:`m` carries the term by which the
-mode moves with the precision, so that the fixed point is that of the evidence and not of its linearisation.
+===============  ==========================================================
+``mackay``       :math:`\alpha=(T\gamma+2a)/(Tm+2b)`
+``em``, and its
+``variational``  :math:`\alpha=(T+2a)/(T(m+\Sigma)+2b)`
+===============  ==========================================================
 
-A sweep proposes new precisions and, where it is learned, a new noise level, all together.  For every rule used here the
-proposed change of :math:`\log\alpha_m` (and of :math:`\log\beta`) has the sign of the objective's derivative, so the
-proposal is an ascent direction: where the full step would lower the objective it is halved until it does not, and the
-steps of rules that are known to be slow are lengthened as long as the objective rises.  Then
-functions leave that the evidence can do without.  A sweep counts as one move.
-
-When sweeps bring no more, the model is finished by single exact moves, additions included, until none gains more than
-the tolerance: the fixed point alone approaches its end without reaching it, and can stop where one addition would
-still help.  The certificate is then that of every other solver.
+(:math:`m`: ``Active.squared_mean``.)  The proposed change of every logarithm has the sign of the objective's
+derivative, so the step is halved until it ascends, and lengthened as long as it does where the rule is slow.  Then
+functions leave that the evidence can do without.  When sweeps bring no more, the model is finished by single exact
+moves, additions included, so that the certificate is that of every other solver.
 """
 
 from __future__ import annotations
@@ -32,14 +25,16 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
+from sparsebayes.inference.models.bound import BoundActive
 from sparsebayes.inference.models.dual import DualActive, DualLaplace
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.objective import Hyperpriors, score, with_best_noise
 from sparsebayes.inference.search.escapes import uncover
 from sparsebayes.inference.solvers.sequential import Sequential, SequentialState
-from sparsebayes.inference.solvers.solver import REFUSED, Info, Solver, is_positive
+from sparsebayes.inference.solvers.solver import REFUSED, Info, Kind, Solver, is_positive
 
 # Sweeps go on while they gain this fraction of the tolerance: their steps are many and small.
 _PATIENCE = 0.1
@@ -50,7 +45,7 @@ _HALVINGS = 12
 _LONGER = 1.5
 # A function leaves MacKay's sweeps when it is not relevant and this weakly determined: by then its precision has grown
 # so far that several may leave at once.
-WEAK = 0.02
+_WEAK = 0.02
 _EPS = float(np.finfo(float).eps)
 _VANISHING = 1e-200
 
@@ -95,8 +90,18 @@ class FixedPoint(Solver[SweepState]):
     def noise_precision(self, active: Active) -> float:
         """New inverse noise variance."""
 
+    def _ratio(self, active: Active, numbers: Array, squares: Array) -> Array:
+        """Numbers of weights over their sums of squares, for all targets, with the Gamma prior."""
+        targets, rate = active.problem.n_targets, self.hyperpriors.rates(active)[active.indices]
+        return (targets * numbers + 2.0 * self.a) / np.maximum(targets * squares + 2.0 * rate, _VANISHING)
+
+    def _noise_ratio(self, active: Active, rows: float, spread: float) -> float:
+        """A number of rows over the sum of their squared errors, for all targets, with the Gamma prior."""
+        squares = active.residual_sumsq + spread + 2.0 * self.hyperpriors.noise_rate(active)
+        return (active.problem.n_targets * rows + 2.0 * self.c) / max(squares, _VANISHING)
+
     def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
-        r"""Which functions are to leave (a mask), given :math:`\theta_m` of those in the model."""
+        r"""Mask of the functions that are to leave: without one of :math:`\theta_m\le0` the evidence is larger."""
         return theta <= 0.0
 
     # -- the solver contract -------------------------------------------------------------------------------
@@ -126,10 +131,7 @@ class FixedPoint(Solver[SweepState]):
         return self._finish(state, tol)
 
     def escape(self, state: SweepState, tol: float) -> Info | None:
-        """Add a function that others hide, where sweeps have emptied the model for nothing.
-
-        Functions that hardly vary over the data have to have large weights, which the first precisions rule out.
-        """
+        """Add a function that others hide, where sweeps have emptied the model: one that needs a large weight, say."""
         empty = state.active
         found = uncover(empty, tol, learn_noise=state.learn_noise) if empty.exact and not empty.size else None
         if found is None or self._gain(state, found[1]) <= tol:
@@ -197,10 +199,7 @@ class FixedPoint(Solver[SweepState]):
         return Sequential(batch=1).step(state, tol) or self._settle(state, tol)
 
     def _settle(self, state: SweepState, tol: float) -> Info | None:
-        """The joint maximum that sweeps and moves have come near to, once: it depends on the data, not on the way.
-
-        Where the noise is next to nothing, rounding on the way shows in the seventh digit of predictions.
-        """
+        """The joint maximum that sweeps and moves have come near to, once: it depends on the data, not on the way."""
         if state.finished or not state.active.exact:
             return None
         state.finished = True
@@ -209,14 +208,17 @@ class FixedPoint(Solver[SweepState]):
         return state.reach(settled, "sweep", n_moves=1) if self._gain(state, settled) > 0.0 else None
 
     def _move(self, state: SweepState, tol: float) -> Info | None:
-        """The move with the largest gain of the objective, if it does gain."""
+        """The move with the largest gain of the objective, or else of the noise, if it does gain."""
         active = state.active
         scores = score(active, hyperpriors=self.hyperpriors)
         scores.gain[list(state.refused)] = -np.inf
         best = int(np.argmax(scores.gain)) if len(scores.gain) else -1
         idle = scores.in_model & scores.structural & (scores.gain >= 0.0)
         if best < 0 or (scores.gain[best] <= tol and not np.any(idle)):
-            return self._settle_noise(state, tol)
+            if not state.learn_noise:
+                return None
+            trial = with_best_noise(active, self.hyperpriors)
+            return state.reach(trial, "noise") if self._gain(state, trial) > tol else None
         chosen = best if scores.gain[best] > tol else int(np.argmax(idle))
         alpha = float(scores.best[chosen])
         trial = active.changed(chosen, alpha)
@@ -224,13 +226,6 @@ class FixedPoint(Solver[SweepState]):
             state.refused.add(chosen)
             return Info(REFUSED, chosen)
         return state.reach(trial, active.move_to(chosen, alpha), chosen, 1)
-
-    def _settle_noise(self, state: SweepState, tol: float) -> Info | None:
-        """Move the noise to its best level, if that gains more than ``tol``."""
-        if not state.learn_noise:
-            return None
-        trial = with_best_noise(state.active, self.c, self.hyperpriors.noise_rate(state.active))
-        return state.reach(trial, "noise") if self._gain(state, trial) > tol else None
 
     def _gain(self, state: SweepState, trial: Active) -> float:
         """What a model has more than the present one."""
@@ -266,21 +261,18 @@ class MacKay(FixedPoint):
 
     def precisions(self, active: Active) -> Array:
         r""":math:`\gamma_m/\mu_m^2`, with the prior (eq. 12)."""
-        targets, rate = active.problem.n_targets, self.hyperpriors.rates(active)[active.indices]
         gamma = np.maximum(active.well_determined, _EPS)
-        return (targets * gamma + 2.0 * self.a) / np.maximum(targets * active.squared_mean() + 2.0 * rate, _VANISHING)
+        return self._ratio(active, gamma, active.squared_mean())
 
     def noise_precision(self, active: Active) -> float:
         r""":math:`(N-\sum_m\gamma_m)/\|\mathbf t-\mathbf y\|^2`, with the prior (eq. 13)."""
-        problem = active.problem
-        free = max(problem.n_effective - float(np.sum(active.well_determined)), _EPS * problem.n_effective)
-        wanted = problem.n_targets * free + 2.0 * self.c
-        return wanted / max(active.residual_sumsq + 2.0 * self.hyperpriors.noise_rate(active), _VANISHING)
+        n = active.problem.n_effective
+        return self._noise_ratio(active, max(n - float(np.sum(active.well_determined)), _EPS * n), 0.0)
 
     def leaving(self, active: Active, theta: Array) -> NDArray[np.bool_]:
         r""":math:`\theta_m\le0` and hardly determined, or a precision beyond the limit."""
         if self.alpha_max is None:
-            return (theta <= 0.0) & (active.well_determined <= WEAK)
+            return (theta <= 0.0) & (active.well_determined <= _WEAK)
         problem = active.problem
         unit = problem.sqnorms[active.indices] / (problem.n_effective * problem.mean_square)
         return active.alpha > self.alpha_max * unit
@@ -290,30 +282,74 @@ class MacKay(FixedPoint):
 class EM(FixedPoint):
     r"""Expectation-maximisation over the weights (Tipping 2001, appendix): slower, and it ascends by theory.
 
-    An irrelevant precision grows only linearly, so a function leaves as soon as :math:`\theta_m\le0`: the evidence
-    without it is then larger at every precision.
+    An irrelevant precision grows only linearly, so a function leaves as soon as :math:`\theta_m\le0`.
 
     Parameters
     ----------
-    a, b : float
-        Gamma prior of the precisions; ``b`` is relative to the units of the data.
-    c, d : float
-        Gamma prior of the inverse noise variance, ``d`` relative likewise.
-    tol, max_iter, random_state, callback : optional
-        As in ``Sequential``; a sweep counts as one move.
+    a, b, c, d, tol, max_iter, random_state, callback : optional
+        As in ``MacKay``.
     """
 
     over_relaxed = True
 
     def precisions(self, active: Active) -> Array:
         r""":math:`1/\langle w_m^2\rangle`, with the prior."""
-        targets, rate = active.problem.n_targets, self.hyperpriors.rates(active)[active.indices]
-        second = active.squared_mean() + active.variance
-        return (targets + 2.0 * self.a) / np.maximum(targets * second + 2.0 * rate, _VANISHING)
+        return self._ratio(active, np.ones(active.size), active.squared_mean() + active.variance)
 
     def noise_precision(self, active: Active) -> float:
         r""":math:`N/\langle\|\mathbf t-\boldsymbol\Phi\mathbf w\|^2\rangle`, with the prior."""
         problem = active.problem
         spread = problem.n_targets * float(np.sum(active.well_determined)) / active.beta  # tr(ΦΣΦᵀ) = Σγ/β
-        expected = active.residual_sumsq + spread + 2.0 * self.hyperpriors.noise_rate(active)
-        return (problem.n_targets * problem.n_effective + 2.0 * self.c) / max(expected, _VANISHING)
+        return self._noise_ratio(active, problem.n_effective, spread)
+
+
+@dataclass(eq=False, repr=False)
+class Variational(EM):
+    r"""The factorial posterior q(w) q(α) q(β) of Bishop & Tipping 2000, with its lower bound.
+
+    The means of :math:`q(\alpha_m)` and :math:`q(\beta)`, shape over rate, are the updates of ``EM``.  Two classes are
+    bounded as in ``models/bound.py``.
+
+    Parameters
+    ----------
+    a, b, c, d, tol, max_iter, random_state, callback : optional
+        As in ``MacKay``.
+    """
+
+    takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST, Kind.LOGISTIC})
+    takes_why = "it bounds the logistic of two classes, and has no bound for others"
+
+    a: float = 1e-6
+    b: float = 1e-6
+    c: float = 1e-6
+    d: float = 1e-6
+
+    def whole(self, active: Active) -> Active:
+        """All functions; two classes by their bound, which begins where all outputs are zero."""
+        start = super().whole(active)
+        problem = start.problem
+        if start.exact:
+            return start
+        return BoundActive(problem, start.indices, start.alpha, np.zeros(problem.likelihood.shape[0]))
+
+    def lower_bound(self, active: Active, *, learn_noise: bool) -> float:
+        r"""The bound :math:`\mathcal F` of a model, as a callback receives it, with all constants.
+
+        The objective leaves out :math:`\kappa(a,\tfrac T2)+a\log a-a` for every function, so that models of any size
+        can be compared by it, and the like for :math:`q(\beta)`, which is there where the noise is learned.
+        """
+        if min(self.a, self.b, self.c, self.d) <= 0.0:
+            raise ValueError(
+                f"a={self.a!r}, b={self.b!r}, c={self.c!r}, d={self.d!r}: an improper hyperprior has no finite bound; "
+                "give all four positive numbers"
+            )
+        targets, problem = active.problem.n_targets, active.problem
+        bound = self.objective(active, learn_noise) + active.size * _constant(self.a, 0.5 * targets)
+        return bound + (_constant(self.c, 0.5 * targets * problem.n_effective) if learn_noise else 0.0)
+
+
+def _constant(shape: float, half: float) -> float:
+    r""":math:`\kappa(a,h) + a\log a - a`: what the bound has beyond the log prior relative to its largest value."""
+    full = shape + half
+    kappa = gammaln(full) - gammaln(shape) - full * np.log(full) + full
+    return float(kappa + shape * np.log(shape) - shape)

@@ -1,12 +1,9 @@
 """The sequential algorithm of Tipping & Faul 2003, section 4, one move at a time, and what follows where it ends.
 
 By default a search is made by the same algorithm in batches (``search/climb.py``, from the starts of
-``search/starts.py``).  The moves here end it; they do all of the work with ``batch=1`` and other selections.
-
-Each adds a function, re-estimates its precision, or deletes it, with the exact change of the evidence known beforehand.
-Beyond the paper, and safeguarded so that the objective never falls: once no addition or deletion pays, all precisions
-are settled together, and the noise, where it is learned, is moved to the maximum of its one-dimensional profile before
-convergence is declared.  Where gains are only predicted (Laplace), narrow misses are tried in earnest.
+``search/starts.py``).  The moves here end it; they do all of the work with ``batch=1`` and other selections.  Beyond
+the paper, and safeguarded so that the objective never falls: once no addition or deletion pays, all precisions are
+settled together, and the noise is moved to the maximum of its profile (``docs/sequential.md``, section 5).
 """
 
 from __future__ import annotations
@@ -40,22 +37,14 @@ _WORTHWHILE = 0.3
 
 @dataclass
 class SequentialState(State):
-    """Also carries what single moves have to know of the moves before.
-
-    Attributes
-    ----------
-    since_noise : int
-        Moves since the noise was last updated.
-    position : int
-        Function of the last move, where moves are made in the order of the functions.
-    shifts : bool
-        Whether moving all functions at once is still worth trying.
-    """
+    """Also carries what single moves have to know of the moves before."""
 
     marks: ClassVar[tuple[str, ...]] = ("since_noise", "position", "shifts")
 
+    # Moves since the noise was last updated, and the function of the last move, where they are made in order.
     since_noise: int = 0
     position: int = -1
+    # Whether moving all functions at once is still worth trying.
     shifts: bool = True
 
     def reach(self, active: Active, move: str, function: int = -1, n_moves: int = 0) -> Info:

@@ -1,44 +1,17 @@
-r"""A sum of single effects (Wang, Sarkar, Carbonetto & Stephens 2020) on any design.
+r"""A sum of single effects (Wang, Sarkar, Carbonetto & Stephens 2020) on any design; ``docs/explain.md`` has the model.
+
+The posterior is approximated by a product over the effects, each with a probability for every candidate to be the one
+that carries it (:math:`\alpha_{lm}`) and one for its being there (:math:`\rho_l`).  Columns are measured in units of
+their own length, :math:`\|\phi_m\|^2_{\mathbf W}=n`, and the constant, where the model has one, is projected out.  With
+the products of the columns with what the other effects leave,
+:math:`\mathbf q_l=\boldsymbol\Phi^\top\mathbf W(\mathbf t-\boldsymbol\Phi\sum_{k\ne l}\bar{\mathbf b}_k)`,
+:math:`\lambda=nV/\sigma^2` and :math:`\kappa=\lambda/(1+\lambda)`,
 
 .. math::
 
-    \mathbf t = \boldsymbol\Phi\sum_{l=1}^L\mathbf b_l + \boldsymbol\epsilon ,\qquad
-    \mathbf b_l = w_l\,\mathbf e_{m_l} ,\quad m_l\sim\text{uniform},\quad w_l\sim N(0, V) ,
-
-and effect l is there at all with probability one half.  Those that are then less probable than not are left out of the
-sum; what one more would be is reported, but explains nothing.  The posterior is approximated by a product over the
-effects, each with a probability for every candidate to be the one that carries it (:math:`\alpha_{lm}`) and one for its
-being there (:math:`\rho_l`): twins share the probability of one effect, where a single support has to choose.
-
-Columns are measured in units of their own length, so that nothing depends on what an input is measured in; the
-constant, where the model has one, is projected out.  With :math:`\|\phi_m\|^2_{\mathbf W}=n` for all m, an update of an
-effect needs only the products of the columns with what the other effects leave,
-:math:`\mathbf q_l=\boldsymbol\Phi^\top\mathbf W(\mathbf t-\boldsymbol\Phi\sum_{k\ne l}\bar{\mathbf b}_k)`: with
-:math:`z_m^2=q_{lm}^2/(n\sigma^2)`, :math:`\lambda=nV/\sigma^2` and :math:`\kappa=\lambda/(1+\lambda)`,
-
-.. math::
-
-    \log\mathrm{BF}_m = \tfrac12\kappa z_m^2+\tfrac12\log(1-\kappa) ,\qquad
-    \alpha_{lm}\propto e^{\kappa z_m^2/2} ,\qquad
-    E[w_l|m] = \kappa\,q_{lm}/n ,\quad \mathrm{var}[w_l|m]=\kappa\,\sigma^2/n ,
-
-and :math:`\rho_l/(1-\rho_l)=\frac1M\sum_m\mathrm{BF}_m`.  Every update raises the bound
-
-.. math::
-
-    F = -\tfrac n2\log 2\pi\sigma^2-\frac1{2\sigma^2}E\|\mathbf t-\boldsymbol\Phi\mathbf b\|^2_{\mathbf W}
-        -\sum_l\mathrm{KL}_l ,
-
-and so do those of V and σ².
-
-At the end a noise that was learned is integrated out of every effect's probabilities (:meth:`Search.finish`): of few
-rows it is known only roughly, and the noise of the largest bound is that beside the candidates that happen to fit
-best.  With :math:`T_l=E\|\mathbf t-\boldsymbol\Phi\sum_{k\ne l}\mathbf b_k\|^2`, the density :math:`1/\sigma^2` and
-:math:`\lambda` as it was found,
-
-.. math::
-
-    \log\mathrm{BF}_m = -\tfrac n2\log\Bigl(1-\frac{\kappa\,q_{lm}^2}{n\,T_l}\Bigr)+\tfrac12\log(1-\kappa) .
+    \log\mathrm{BF}_m = \tfrac12\kappa\frac{q_{lm}^2}{n\sigma^2}+\tfrac12\log(1-\kappa) ,\quad
+    \alpha_{lm}\propto \mathrm{BF}_m ,\quad \frac{\rho_l}{1-\rho_l}=\frac1M\sum_m\mathrm{BF}_m ,\quad
+    E[w_l|m] = \kappa\,q_{lm}/n ,\quad \mathrm{var}[w_l|m]=\kappa\,\sigma^2/n .
 """
 
 from __future__ import annotations
@@ -91,20 +64,9 @@ _HELD, _FEW_EFFECTS = (1.0, 0.1, 0.03), 20
 class Correlations:
     """A weighted design in units of its columns' lengths: its products with the target and with itself.
 
-    Parameters
-    ----------
-    design : Design
-        The candidates.
-    target, weights : ndarray of shape (N,)
-        What they are to explain, and the weights of the rows.
-    constant : ndarray of shape (N,), optional
-        A function that is fitted beside the candidates, without a prior.
-    size : float
-        The squared length that columns are scaled to: the number of observations.
-    candidates : ndarray of bool, shape (M,), optional
-        Columns that may carry an effect; by default all that are not constant.
-    unexplained : float
-        Sum of squares of the target outside the rows.
+    A ``constant`` is a function that is fitted beside the candidates, without a prior; ``size``, the number of
+    observations, is the squared length that columns are scaled to; ``candidates`` may carry an effect, by default all
+    that are not constant; ``unexplained`` is the sum of squares of the target outside the rows.
     """
 
     def __init__(
@@ -179,20 +141,9 @@ class Correlations:
 class Effect:
     """One single effect, for the scaled columns.
 
-    Attributes
-    ----------
-    alpha : ndarray of shape (M,)
-        Probability that each candidate carries it, given that it is there.
-    exists : float
-        Probability that it is.
-    evidence : float
-        Log Bayes factor of its being there.
-    mean : ndarray of shape (M,)
-        Its size, if a candidate carries it.
-    variance : float or ndarray of shape (M,)
-        Of its size then; in a Gaussian problem the same for all candidates.
-    product : ndarray of shape (M,), or 0
-        Gram matrix times the expected coefficients, where it is there.
+    Each candidate carries it with probability ``alpha`` (M,), given that it is there; that it is has the probability
+    ``exists``, and the log Bayes factor ``evidence``; ``mean`` (M,) and ``variance`` are those of its size then;
+    ``product`` is the Gram matrix times the expected coefficients, where it is there.
     """
 
     alpha: Array
@@ -272,16 +223,8 @@ class Effects:
 class Search:
     """The search for the effects of one problem.
 
-    Parameters
-    ----------
-    problem : Correlations
-        Candidates and target.
-    noise : float or None
-        Noise variance where it is given, None where it is to be learned.
-    max_effects : int, optional
-        Largest number of effects; None means a quarter of the rows, and at least ten.
-    rise : float
-        Of the bound in a sweep, below which sweeps end.
+    ``noise`` is None where it is to be learned; there are at most ``max_effects``, by default a quarter of the rows and
+    at least ten; sweeps end where one raises the bound by less than ``rise``.
     """
 
     def __init__(
@@ -305,9 +248,10 @@ class Search:
     # -- one effect ----------------------------------------------------------------------------------------
 
     def effect(self, q: Array, hyper: Hyperparameters, error: float | None = None) -> Effect:
-        """Posterior of an effect, given the products with what the others leave.
+        r"""Posterior of an effect, given the products with what the others leave.
 
-        With ``error``, the expected sum of squares that they leave, the noise is integrated out of the probabilities.
+        With ``error`` T, the expected sum of squares that they leave, the noise is integrated out of the probabilities:
+        :math:`\mathrm{BF}_m = (1-\kappa q_m^2/nT)^{-n/2}(1-\kappa)^{1/2}`.
         """
         n, noise = self.problem.size, hyper.noise
         kappa = hyper.prior / (hyper.prior + noise / n)
@@ -336,7 +280,7 @@ class Search:
     # -- all of them ---------------------------------------------------------------------------------------
 
     def bound(self, state: Effects) -> float:
-        """The lower bound F of the log evidence."""
+        r"""Lower bound of the log evidence: expected log density of the targets less every effect's divergence."""
         noise, prior = state.hyper.noise, state.hyper.prior
         likelihood = self.problem.observations * float(np.log(2.0 * np.pi * noise)) + self.expected_error(state) / noise
         return -0.5 * likelihood - sum(self.price(effect, prior) for effect in state.effects)
@@ -418,9 +362,8 @@ class Search:
     def exchange(self, state: Effects) -> Effects | None:
         """A better state that updates of one effect at a time cannot reach; None if there is none.
 
-        A candidate that correlates with two causes can hold the place of both.  For every effect, with its place taken
-        by each of its relatives in turn, the others are fitted again with one effect more; and without it altogether.
-        The hyperparameters are held, so that the bounds can be compared.
+        A candidate that correlates with two causes can hold the place of both.  The hyperparameters are held, so that
+        the bounds can be compared.
         """
         state = self.settle(state, learn=False)
         best = self.bound(state)
@@ -461,9 +404,8 @@ class Search:
     def run(self, places: Sequence[int], noise: float | None) -> Iterator[Effects]:
         """From given candidates, and from none.
 
-        A noise that is learned from the start on lets the first effects, or the many of a model with more candidates
-        than rows, explain the rest away.  So effects are also added one by one at noises that are held, and released
-        when there is none to add.
+        A noise that is learned from the start on lets the first effects explain the rest away.  So effects are also
+        added one by one at noises that are held, and released when there is none to add.
         """
         state = self.start(places, noise)
         for climbed in self.climb(state):
@@ -496,12 +438,8 @@ class Search:
 class Found:
     """The effects of a fit, in units of the functions and the targets: what a search for them may go on from.
 
-    Attributes
-    ----------
-    weights : sparse array of shape (L, M)
-        Expected weight of every function by each effect.
-    noise, prior : float
-        Noise variance; prior variance of the weights of functions whose mean square is one.
+    ``weights`` (L, M) are those expected of every function by each effect, ``noise`` the noise variance, ``prior`` the
+    variance of the weights of functions whose mean square is one.
     """
 
     weights: csr_array

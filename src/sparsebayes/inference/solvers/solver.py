@@ -1,9 +1,7 @@
 """What the loop asks of a solver: where it begins, what one step does, and where it begins again.
 
-And what a solver asks of its likelihood and of the place where the rows are.  Sums over the rows, such as inner
-products of the functions with one another and with the targets, can be formed anywhere, a block of rows at a time;
-everything else that a fit may want of its rows has a name here (``Need``).  A solver declares what it needs
-(``Solver.needs``, ``Solver.takes``), an estimator adds what its settings need, each storage says what it cannot give
+And what a fit asks of the place where its rows are, beyond sums over them: a solver declares it (``Solver.needs``,
+``Solver.takes``), an estimator adds what its settings need, each storage says what it cannot give
 (``estimators/checks.py``), and that is checked before a fit.
 """
 
@@ -70,18 +68,8 @@ class Info:
 class State:
     """What every solver carries from step to step; a solver that carries more has a state of its own.
 
-    Attributes
-    ----------
-    active : Active
-        The model.
-    learn_noise : bool
-        Whether its noise is learned.
-    evidence : float
-        What the solver takes for its log evidence.
-    rng : Generator
-        Randomness, where the solver uses any.
-    refused : set of int
-        Functions whose moves were tried on this model and did not raise the objective.
+    ``evidence`` is what the solver takes for the log evidence of its model ``active``; moves of the functions in
+    ``refused`` were tried on this very model and did not raise the objective.
     """
 
     # Counters and marks that a search which goes on later must know.
@@ -145,11 +133,7 @@ def is_positive(value: object) -> bool:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Stopping:
-    """What all solvers can be told.
-
-    ``tol``, ``max_iter`` and ``random_state`` win over the estimator's where they are given; ``callback(record,
-    active)`` is called after every move and ends the fit by returning True.
-    """
+    """What all solvers can be told; what is given wins over the estimator's."""
 
     tol: float | None = None
     max_iter: int | None = None
@@ -176,15 +160,7 @@ class Solver(Stopping, BaseEstimator, ABC, Generic[S]):
     batch: int = 1
 
     def needs(self, kind: Kind, *, centred: bool) -> dict[Need, str]:
-        """What it asks of the rows beside sums over them, and why, in words that follow its name.
-
-        Parameters
-        ----------
-        kind : Kind
-            Of the likelihood.
-        centred : bool
-            Whether functions are centred on rows.
-        """
+        """What it asks of the rows, where functions may be ``centred`` on them, and why, in words after its name."""
         why = "needs all rows at every step where targets are not Gaussian"
         return {} if kind is Kind.GAUSSIAN else {Need.ROWS: why}
 

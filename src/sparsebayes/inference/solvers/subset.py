@@ -1,16 +1,10 @@
 r"""SBLA, the greedy subset selection of Bo, Wang & Jiao 2005.
 
 All weights share one prior precision, so that the model is that of ridge regression on a subset P of the functions,
-with :math:`\lambda = \alpha\sigma^2`:
-
-.. math::  L(\mathbf w) = \mathbf w^\top\mathbf H\mathbf w - 2\mathbf w^\top\mathbf b, \qquad
-           \mathbf H = \boldsymbol\Phi_P^\top\boldsymbol\Phi_P + \lambda\mathbf I,\quad
-           \mathbf b = \boldsymbol\Phi_P^\top\mathbf t .
-
-One function is added at a time, that of the row with the largest residual; after each addition the function that the
-fit misses least is removed if it is missed by no more than :math:`\varepsilon = \mathbf t^\top\mathbf t/(lT)`; the
-search ends when more than M have been removed.  :math:`\mathbf R = \mathbf H^{-1}` follows by rank-one updates, in
-O(nl) a step and O(nl) memory.  What the printed algorithm leaves open is settled in ``docs/subset.md``.
+:math:`\lambda = \alpha\sigma^2`.  One function is added at a time, that of the row with the largest residual; then the
+function that the fit misses least is removed if it is missed by no more than
+:math:`\varepsilon = \mathbf t^\top\mathbf t/(lT)`; the search ends when more than M have been removed.  What the
+printed algorithm leaves open is settled in ``docs/subset.md``.
 """
 
 from __future__ import annotations
@@ -36,18 +30,11 @@ _ROUNDING = 1e-12
 
 
 class Subset:
-    r"""The functions chosen, :math:`\mathbf R=\mathbf H^{-1}` and the weights, kept by rank-one updates.
+    r"""The subset P: ``indices``, and its ridge regression by rank-one updates, in O(nl) each.
 
-    Attributes
-    ----------
-    indices : list of int
-        The subset P.
-    inverse : ndarray of shape (n, n)
-        :math:`\mathbf R`.
-    weights : ndarray of shape (n, T)
-        :math:`\mathbf R\mathbf b`.
-    log_det : float
-        :math:`\log|\mathbf H|`.
+    With :math:`\mathbf H = \boldsymbol\Phi_P^\top\boldsymbol\Phi_P + \lambda\mathbf I`: ``inverse``
+    :math:`\mathbf R = \mathbf H^{-1}`, ``weights`` :math:`\mathbf R\boldsymbol\Phi_P^\top\mathbf t` (n, T), ``log_det``
+    :math:`\log|\mathbf H|`.
     """
 
     def __init__(self, problem: GaussianProblem, ridge: float) -> None:
@@ -108,11 +95,7 @@ class Subset:
         self.log_det += float(np.log(pivot))
 
     def _regress(self, column: Array) -> Array:
-        r""":math:`\mathbf R\boldsymbol\Phi_P^\top` times a whitened column, with one step of refinement.
-
-        Without it rounding doubles with every few updates; with it the inverse of a thousand of them is as close to one
-        that is computed anew as that of fifty.
-        """
+        r""":math:`\mathbf R\boldsymbol\Phi_P^\top` times a whitened column, refined once: rounding would add up."""
         found = self.inverse @ (self.columns.T @ column)
         return found + self.inverse @ (self.columns.T @ (column - self.columns @ found) - self.ridge * found)
 
