@@ -139,8 +139,8 @@ class FixedPoint(Solver[SweepState]):
     # -- sweeps --------------------------------------------------------------------------------------------
 
     def objective(self, active: Active, learn_noise: bool) -> float:
-        """Evidence plus log priors."""
-        return active.evidence() + self.hyperpriors.log_prior(active, noise=learn_noise)
+        """Evidence plus log priors, that of the support among them."""
+        return active.objective() + self.hyperpriors.log_prior(active, noise=learn_noise)
 
     def _sweep(self, state: SweepState, tol: float) -> Info | None:
         size, before = state.active.size, self.objective(state.active, state.learn_noise)

@@ -87,7 +87,8 @@ class Variational(EM):
                 "give all four positive numbers"
             )
         targets, problem = active.problem.n_targets, active.problem
-        bound = self.objective(active, learn_noise) + active.size * _constant(self.a, 0.5 * targets)
+        bound = active.evidence() + self.hyperpriors.log_prior(active, noise=learn_noise)
+        bound += active.size * _constant(self.a, 0.5 * targets)
         return bound + (_constant(self.c, 0.5 * targets * problem.n_effective) if learn_noise else 0.0)
 
 
