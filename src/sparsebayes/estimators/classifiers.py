@@ -59,7 +59,7 @@ class _Classifier(ClassifierMixin, Inputs):
     class_weight: dict[Any, float] | str | None
 
     @interrupts_afterwards
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn which functions stay, and their weights.
 
         Parameters

@@ -54,7 +54,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
     shared_support: bool
 
     @interrupts_afterwards
-    def fit(self, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn which functions stay, their weights and the noise.
 
         Parameters
