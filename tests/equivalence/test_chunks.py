@@ -570,3 +570,13 @@ def test_chunks_are_predicted_one_at_a_time():
         model.predict(source)
     each = np.concatenate([model.predict(chunk.X) for chunk in source])
     assert_allclose(each, model.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [RVR, RVC, SparseBayesClassifier])
+def test_the_refusal_of_chunks_does_not_ask_for_targets(kind):
+    """Chunks bring their targets with them, so that nobody gives any; the refusal says what to do."""
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    with pytest.raises((TypeError, ValueError), match=r"come in chunks .*or pass all rows as one array"):
+        kind().fit([(X, X[:, 0] > 0.0)])
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        kind().fit(X)

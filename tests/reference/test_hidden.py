@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from sparsebayes import RVC, RVR
+from sparsebayes import RVC, RVR, SparseBayesRegressor
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference import Status
 from sparsebayes.inference.models.active import ActiveSet
@@ -103,3 +103,32 @@ def test_only_better_models_are_returned(slope: float) -> None:
             rises.append(again.objective() - before)
     assert (len(rises) > 3) == (slope > 0.0)
     assert all(rise > 3.0 for rise in rises)
+
+
+@pytest.mark.parametrize("units", [[1.0] * 6, [100.0, *[1.0] * 5], [1.0, 1e4, 1e-3, 1e-6, 1.0, 1e3], [-1.0] * 6])
+def test_units_of_columns_do_not_say_what_hides_others(units: list[float]) -> None:
+    """Columns far from zero hide one another; without an intercept one of them has to stand in for it."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 6)) + np.array([3.0, 300.0, 300.0, 600.0, 200.0, 400.0])
+    y = X[:, 1] - 300.0 + 0.5 * rng.standard_normal(40)
+
+    def found(columns: Array) -> tuple[int, Any]:
+        problem = GaussianProblem(DenseDesign(columns), y[:, None], np.ones(40), np.ones(6, dtype=bool))
+        grown = uncover(ActiveSet(problem, 1.0), 1e-6, learn_noise=True)
+        assert grown is not None
+        return grown
+
+    function, model = found(X * units)
+    assert function == 1
+    assert model.indices == [3, 1]
+    assert model.objective() == pytest.approx(found(X)[1].objective(), abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", [23, 43])
+def test_units_of_columns_do_not_empty_a_model(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 6)) + np.array([3.0, 30.0, 30.0, 60.0, 20.0, 40.0])
+    y = X[:, 3] - 60.0 + 0.5 * rng.standard_normal(40)
+    models = [SparseBayesRegressor(fit_intercept=False).fit(rows, y) for rows in (X, X * [100.0, 1, 1, 1, 1, 1])]
+    assert set(models[0].relevance_) == set(models[1].relevance_)
+    assert len(models[0].relevance_) > 0

@@ -17,7 +17,7 @@ from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, d
 from sparsebayes.basis import Heaviside, LinearSpline
 from sparsebayes.design import DenseDesign
 from sparsebayes.estimators.summary import verdict
-from sparsebayes.inference import Status
+from sparsebayes.inference import EM, MacKay, Status, Variational
 from sparsebayes.inference.fit.robust import near_trimmed_fit
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import SupportRule
@@ -224,6 +224,24 @@ def test_the_conservative_rule_holds_for_every_function_kept_and_left_out():
     assert np.all(report.signal_to_noise > report.threshold)
     assert model.certificate_.excluded_theta + 1.0 <= report.threshold * (1.0 + 1e-6)
     assert model.certificate_.objective < model.certificate_.log_evidence
+
+
+@pytest.mark.parametrize("classes", [False, True])
+@pytest.mark.parametrize("kind", [MacKay, EM, Variational])
+def test_the_conservative_rule_holds_beside_priors_of_the_precisions(kind, classes):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 30))
+    y = X[:, 0] + 0.2 * X[:, 1] + rng.standard_normal(100)
+    settings = {"support": "conservative", "solver": kind(a=1e-6, b=1e-6, c=1e-6, d=1e-6)}
+    model = SparseBayesClassifier(**settings) if classes else SparseBayesRegressor(**settings)
+    model.fit(X, y > 0.0 if classes else y)
+    report = model.support_report()
+    assert 0 in model.relevance_
+    assert np.all(report.signal_to_noise > report.threshold)
+    assert model.certificate_.converged
+    falls = np.diff([record.objective for record in model.history_ if record.start == model.certificate_.start])
+    assert np.min(falls, initial=0.0) > -1e-9 * abs(model.certificate_.objective)
+    assert model.history_[-1].objective == pytest.approx(model.certificate_.objective, rel=1e-6)
 
 
 @pytest.mark.parametrize("m", [2, 10, 1000, 10**6])

@@ -83,7 +83,8 @@ class Hyperpriors:
 
     def best_moves(self, active: Active, alpha: Array, s: Array, q2: Array) -> tuple[Array, Array]:
         """Best precisions under the prior (infinite: leave), and what each alone would gain."""
-        targets, rate = active.problem.n_targets, self.rates(active)
+        problem, rate = active.problem, self.rates(active)
+        targets, cost = problem.n_targets, problem.inclusion_cost
         best = best_alpha(s, q2)
         relevant = np.isfinite(best) & (best > 0.0)
         best[~relevant] = np.inf
@@ -92,7 +93,7 @@ class Hyperpriors:
         def value(x: Array) -> Array:
             inside = np.isfinite(x)
             prior = log_gamma_prior(np.where(inside, x, 1.0), self.a, np.where(inside, rate, 1.0))
-            return targets * contribution(x, s, q2) + np.where(inside, prior, 0.0)
+            return targets * contribution(x, s, q2) + np.where(inside, prior - cost, 0.0)
 
         best = np.where(value(best) > 0.0, best, np.inf)
         return best, value(best) - value(alpha)

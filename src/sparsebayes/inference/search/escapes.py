@@ -13,10 +13,12 @@ on one of 42 fits of two classes by Laplace's evidence, and nothing on the other
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.inference.models.evidence import best_moves, contribution
+from sparsebayes.inference.models.evidence import Statistics, best_moves, contribution
 from sparsebayes.inference.models.interface import Active
 
 # Functions up to which a model may hide others, and additions that are tried.
@@ -27,6 +29,8 @@ _WORTHWHILE = 3.0
 # Precisions next to nothing, as parts of those of the model, or of the data's of an intercept.  The broader functions
 # are the larger their weights, and the second is for kernels a thousand times as wide as the data.
 _NOTHING = (1e-8, 1e-14)
+# Functions that are looked at for some that could stand in for an intercept.
+_STEPS = 6
 # A function that brings less than this many nats is worth a trial deletion.
 _DOUBTFUL = 1.0
 _NEAR_MISSES = 5
@@ -45,25 +49,29 @@ def uncover(active: Active, tol: float, *, learn_noise: bool) -> tuple[int, Acti
 
 def _beside(active: Active, part: float, tol: float, learn_noise: bool) -> tuple[int, Active] | None:
     """The best of the models in which a function is added beside precisions that are this part of what they were."""
-    problem, constants = active.problem, _constants(active)
-    if not active.size and not constants:
-        return None
-    loose = _loosened(active, part, constants, None)
+    level, kept = active.objective() + _WORTHWHILE, None
+    for constants in _constants(active):
+        for i, trial in _grown(active, part, constants, tol, learn_noise):
+            if trial.objective() > level and trial.condition_number() < _SINGULAR:
+                level, kept = trial.objective(), (i, trial)
+    return kept
+
+
+def _grown(
+    active: Active, part: float, constants: list[int], tol: float, learn_noise: bool
+) -> Iterator[tuple[int, Active]]:
+    """Models with one of the functions that promise most beside what was made loose, settled."""
+    problem, loose = active.problem, _loosened(active, part, constants, None)
     found = loose.statistics()
     best, gain = best_moves(found.alpha, found.s, found.q2, problem.n_targets, problem.inclusion_cost)
     gain = np.where(found.movable & ~np.isfinite(found.alpha), gain, 0.0)
-    level, kept = active.objective() + _WORTHWHILE, None
     for i in np.argsort(-gain, kind="stable")[:_TRIALS].tolist():
         if gain[i] <= _WORTHWHILE:
-            break
+            return
         begun = _loosened(active, part, constants, i) if problem.n_outputs > 1 else loose
         grown = begun.changed(i, float(best[i]))
-        if grown is None:
-            continue
-        trial = grown.settled(tol, learn_noise=learn_noise)
-        if trial.objective() > level and trial.condition_number() < _SINGULAR:
-            level, kept = trial.objective(), (i, trial)
-    return kept
+        if grown is not None:
+            yield i, grown.settled(tol, learn_noise=learn_noise)
 
 
 def _loosened(active: Active, part: float, constants: list[int], beside: int | None) -> Active:
@@ -77,13 +85,39 @@ def _loosened(active: Active, part: float, constants: list[int], beside: int | N
     return active.like(problem, kept, (alpha * part**same)[stays])
 
 
-def _constants(active: Active) -> list[int]:
-    """Intercepts that are not in the model; of a dictionary without one, the function that is largest on the rows."""
+def _constants(active: Active) -> list[list[int]]:
+    """What to make loose beside the functions of the model, one after the other: the intercepts that it has not got.
+
+    A dictionary without any has functions that are nearly constant, if they hide one another.
+    """
     problem, found = active.problem, active.statistics()
     outside = found.movable & ~np.isfinite(found.alpha)
     if problem.bias is not None:
-        return [i for i in range(problem.bias, len(outside), len(outside) // problem.n_outputs) if outside[i]]
-    return [] if active.size or not outside.any() else [int(np.argmax(np.where(outside, found.s, 0.0)))]
+        out = [i for i in range(problem.bias, len(outside), len(outside) // problem.n_outputs) if outside[i]]
+        return [out] if out or active.size else []
+    return [[]] if active.size else [[i] for i in _common(active, found, outside & (found.s > 0.0))]
+
+
+def _common(active: Active, found: Statistics, outside: NDArray[np.bool_]) -> list[int]:
+    """Two functions that have much in common with all: they are nearest to each other.
+
+    What functions that hide one another share is a constant nearly, and the nearer a function is to that, the nearer it
+    is to any that is near it.  So they are found from the one that says most alone, by way of the one nearest to that.
+    Angles do not depend on units, as sizes would.
+    """
+    if not outside.any():
+        return []
+    size, norms = active.problem.n_functions // active.problem.n_outputs, np.where(outside, found.s, 1.0)
+    path = [int(np.argmax(np.where(outside, found.q2 / norms, -1.0)))]
+    while len(path) < _STEPS and path[-1] not in path[:-1]:
+        here = path[-1]
+        others = outside & (np.arange(len(outside)) // size == here // size)
+        others[here] = False
+        if not others.any():
+            break
+        beside = active.like(active.problem, [here], found.s[[here]] * min(_NOTHING)).statistics()
+        path.append(int(np.argmin(np.where(others, beside.s / norms, np.inf))))
+    return path[-2:]
 
 
 def doubt(active: Active, refused: set[int], tol: float) -> tuple[str, int, Active] | None:

@@ -141,8 +141,8 @@ class FixedPoint(Solver[SweepState]):
     # -- sweeps --------------------------------------------------------------------------------------------
 
     def objective(self, active: Active, learn_noise: bool) -> float:
-        """Evidence plus log priors."""
-        return active.evidence() + self.hyperpriors.log_prior(active, noise=learn_noise)
+        """Evidence plus log priors, that of the support among them."""
+        return active.objective() + self.hyperpriors.log_prior(active, noise=learn_noise)
 
     def _sweep(self, state: SweepState, tol: float) -> Info | None:
         size, before = state.active.size, self.objective(state.active, state.learn_noise)
@@ -344,7 +344,8 @@ class Variational(EM):
                 "give all four positive numbers"
             )
         targets, problem = active.problem.n_targets, active.problem
-        bound = self.objective(active, learn_noise) + active.size * _constant(self.a, 0.5 * targets)
+        bound = active.evidence() + self.hyperpriors.log_prior(active, noise=learn_noise)
+        bound += active.size * _constant(self.a, 0.5 * targets)
         return bound + (_constant(self.c, 0.5 * targets * problem.n_effective) if learn_noise else 0.0)
 
 
