@@ -65,6 +65,8 @@ LITTLE_MORE = 1.25
 # to it.  And the share from which too little is left to learn the noise from, however small the errors are.
 SUSPICIOUS, HOPELESS = 0.25, 0.5
 
+# Evidence, objective, number of functions and noise variance of a record.
+Figures = tuple[float, float, int, float]
 # A model that the loop in batches climbs with.
 C = TypeVar("C", GaussianModel, Predicted)
 
@@ -209,9 +211,18 @@ class _Run:
                     self._begin_again(random_model(self.best.state.active, rng))
         except _Stopped as stop:
             self._keep()
+            self._release(self.best)
             exhausted = stop.status is Status.MAX_ITER and stop.start != self.best.number
             return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
         return Status.CONVERGED
+
+    def _release(self, start: _Start) -> None:
+        """Learn the noise of a start that was broken off while it was held for the search's sake only."""
+        held = start.model
+        if isinstance(held, GaussianModel) and start.before.learn_noise and not held.learn_noise:
+            released = held.at_noise(held.beta, learn_noise=True).settled(self.settings.tol)
+            start.model = released
+            self._write(start, Info("noise", -1, 0), *_change(held, released))
 
     def _telling(self, what: str, share: tuple[float, float] | None = None) -> Callable[[float], None]:
         """Tells whoever waits which share of a stage is behind, as a share of the whole search."""
@@ -332,10 +343,9 @@ class _Run:
         def note(before: C, after: C) -> None:
             start.model = after
             shown = after.active if isinstance(after, Predicted) else after
-            old, new = (_lifted(shown.problem, model.indices) for model in (before, after))
+            old, new, figures = _change(before, after)
             n_changed, fresh = len(set(old) ^ set(new)), sorted(set(new) - set(old))
             info = Info("add" if fresh else "sweep", fresh[0] if len(fresh) == 1 else -1, n_changed or shown.size)
-            figures = shown.evidence(), after.objective, shown.size, 1.0 / shown.beta
             self._record(start, info, old, new, figures, lambda: shown)
 
         return note
@@ -458,18 +468,12 @@ class _Run:
         info: Info,
         before: tuple[int, ...],
         after: tuple[int, ...],
-        figures: tuple[float, float, int, float],
+        figures: Figures,
         model: Callable[[], Active | GaussianModel],
     ) -> None:
         """Keep a record, show it to whoever asked, and stop where it is time; the model is made for a callback only."""
-        added, removed = (tuple(i for i in one if i not in other) for one, other in ((after, before), (before, after)))
-        record = Record(start.number, info.move, info.function, info.n_moves, *figures, added, removed)
-        start.n_iter += record.n_moves
+        record = self._write(start, info, before, after, figures)
         kept, keeper, callback = record.start != _SAMPLE, self.settings.keeper, self.solver.callback
-        if kept:
-            self.history.append(record)
-        if self.settings.observe is not None:
-            self.settings.observe(record)
         if self.stop() or (kept and callback is not None and callback(record, model())):
             raise _Stopped(Status.INTERRUPTED, record.start)
         if kept and keeper is not None and keeper.due():
@@ -477,11 +481,31 @@ class _Run:
         if kept and start.n_iter >= self.settings.max_iter:
             raise _Stopped(Status.MAX_ITER, record.start)
 
+    def _write(
+        self, start: _Start, info: Info, before: tuple[int, ...], after: tuple[int, ...], figures: Figures
+    ) -> Record:
+        """Keep a record of a move, and show it to an observer."""
+        added, removed = (tuple(i for i in one if i not in other) for one, other in ((after, before), (before, after)))
+        record = Record(start.number, info.move, info.function, info.n_moves, *figures, added, removed)
+        start.n_iter += record.n_moves
+        if record.start != _SAMPLE:
+            self.history.append(record)
+        if self.settings.observe is not None:
+            self.settings.observe(record)
+        return record
+
 
 def _in_batches(state: State) -> GaussianModel:
     """The model of a regression in the form in which the loop in batches goes on from it."""
     active = state.active
     return GaussianModel.weighing(Gram(active.problem), active.indices, active.alpha, active.beta, state.learn_noise)
+
+
+def _change(before: C, after: C) -> tuple[tuple[int, ...], tuple[int, ...], Figures]:
+    """Functions before and after a move, and the figures of its record."""
+    shown = after.active if isinstance(after, Predicted) else after
+    old, new = (_lifted(shown.problem, model.indices) for model in (before, after))
+    return old, new, (shown.evidence(), after.objective, shown.size, 1.0 / shown.beta)
 
 
 def _lifted(problem: Problem, functions: Iterable[int]) -> tuple[int, ...]:
