@@ -213,7 +213,7 @@ class _Run:
             self._keep()
             self._release(self.best)
             exhausted = stop.status is Status.MAX_ITER and stop.start != self.best.number
-            return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
+            return Status.CONVERGED if exhausted else stop.status  # one that ran out below the best changes nothing
         return Status.CONVERGED
 
     def _release(self, start: _Start) -> None:
@@ -263,7 +263,13 @@ class _Run:
             trial = part or (self.best if first else _Start(self.solver, number, before))
             policy = Begun(begun) if first and begun.size else policy
             known, batch, noted = None if first else best, self._batch(begun.data), self._noting(trial)
-            model = ascend(policy, begun.data, known, tol, fixed=fixed, batch=batch, accepted=noted)
+            try:
+                model = ascend(policy, begun.data, known, tol, fixed=fixed, batch=batch, accepted=noted)
+            except _Stopped:
+                reached = trial.model
+                if part is None and not first and isinstance(reached, GaussianModel):
+                    self.best = trial if self._leads(reached, best, on_all_rows=True) else self.best
+                raise
             if first or self._leads(model, best, on_all_rows=part is None):
                 best, course.leader, trial.model = model, number, model
                 self.best = trial if part is None else self.best
@@ -310,7 +316,12 @@ class _Run:
         begun = self.solver.init(model, state.learn_noise, state.rng)
         # The functions that it begins with are counted as moves.
         trial = _Start(self.solver, self._next_number(), begun, n_iter=model.size, batch=batch)
-        self._make_moves(trial)
+        try:
+            self._make_moves(trial)
+        except _Stopped:  # it may have come farther than others have ended
+            if trial.state.objective > state.objective + self.settings.tol:
+                self.best = trial
+            raise
         if trial.state.objective > state.objective:
             self.best = trial
 
