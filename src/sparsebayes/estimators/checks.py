@@ -132,8 +132,9 @@ def check_labels(y: Any) -> Any:
     missing = np.flatnonzero([*map(_is_missing, labels)] if given.dtype.kind == "O" else labels != labels)
     if len(missing):
         raise ValueError(
-            f"y has {len(missing)} missing label(s), the first of them in row {missing[0]} ({labels[missing[0]]}): "
-            "expected a class for every row; leave these rows out, or give them a class of their own"
+            f"y has {len(missing)} missing label(s), the first of them in row {missing[0]} ({labels[missing[0]]}), and "
+            "None, NaN, NaT and NA are none: expected a class for every row; leave these rows out, or give them a "
+            "class of their own"
         )
     if given.dtype.kind != "O":
         return y
