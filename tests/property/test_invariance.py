@@ -26,6 +26,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from sparsebayes import RVR, SparseBayesRegressor
+from sparsebayes.basis import Heaviside
 from sparsebayes.datasets import make_sinc2d
 
 # -- regression: units -------------------------------------------------------------------------------------
@@ -175,6 +176,17 @@ def test_every_row_twice_is_a_weight_of_two(estimator, seed):
         # Of two equal rows the first is the centre.
         np.testing.assert_array_equal(other.relevance_, model.relevance_)
     same_predictions(model, other, X, X, y)
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_a_constant_is_the_intercept_whatever_the_order_of_the_columns(seed):
+    """A step up at the least value of the first column was kept in its place, and fell to zero below that value."""
+    rng = np.random.default_rng(seed)
+    X, new = rng.standard_normal((60, 3)), 4.0 * rng.standard_normal((50, 3))
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * rng.standard_normal(60) + 2.0
+    model, other = (SparseBayesRegressor(Heaviside()).fit(inputs, y) for inputs in (X, X[:, ::-1]))
+    np.testing.assert_allclose(other.predict(new[:, ::-1]), model.predict(new), rtol=1e-6)
+    assert model.intercept_ == pytest.approx(other.intercept_)
 
 
 @pytest.mark.parametrize("estimator", [LINEAR, FIXED], ids=str)

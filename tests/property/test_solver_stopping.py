@@ -77,6 +77,42 @@ def test_max_iter_warns(make, max_iter):
     usable(model, X)
 
 
+def test_a_later_start_that_runs_out_above_the_others_is_the_result_and_says_so():
+    """It was dropped, and the fit said to have converged."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 2))
+    y = (np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.5 * rng.normal(size=80) > 0.0).astype(int)
+    whole = RVC(evidence="laplace").fit(X, y)
+    moves = {k: sum(record.n_moves for record in whole.history_ if record.start == k) for k in (0, 1)}
+    assert whole.certificate_.start == 1
+    assert moves[0] < moves[1]
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        cut = RVC(evidence="laplace", max_iter=moves[1] - 3).fit(X, y)
+    assert cut.status_ is Status.MAX_ITER
+    assert cut.certificate_.start == 1
+    first = [record.objective for record in whole.history_ if record.start == 0][-1]
+    assert first + 0.01 < cut.certificate_.objective < whole.certificate_.objective
+    # One that runs out below the best changes nothing.
+    below = RVC(evidence="laplace", max_iter=moves[0] + 1).fit(X, y)
+    assert below.status_ is Status.CONVERGED
+    assert below.certificate_.start == 0
+
+
+@pytest.mark.parametrize("max_iter", [20, 28])
+def test_a_kick_that_runs_out_above_the_others_is_the_result_and_says_so(max_iter):
+    """Fifty nats below, the first start was the result and said to have converged."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, (100, 2))
+    y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.2 * rng.standard_normal(100)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        model = RVR(max_iter=max_iter).fit(X, y)
+    first = [record.objective for record in model.history_ if record.start == 0][-1]
+    assert model.status_ is Status.MAX_ITER
+    assert model.certificate_.start == 1
+    assert model.certificate_.objective > first + 5.0
+    assert model.certificate_.noise_gain < 0.1
+
+
 def test_max_iter_of_the_solver_wins():
     X, Y = several(5)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):

@@ -94,3 +94,12 @@ def expected(name):
     if name in CLASSIFICATIONS:
         return model(name).predict(rows(name)), model(name).predict_proba(rows(name))
     return tuple(values.reshape(N_ROWS, -1) for values in model(name).predict(rows(name), return_std=True))
+
+
+def far_out(classes=3, **settings):
+    """A classifier of columns, and rows so far out that squares of their values are no numbers."""
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((60, 2))
+    labels = np.digitize(inputs[:, 0] + 0.3 * rng.standard_normal(60), [-0.5, 0.5] if classes == 3 else [0.0])
+    far = [[1e200, 1.0], [-1e200, 1.0], [1e200, 1e200], [1e308, -1e308], [1e154, 0.0], [0.0, -1e160], [1.0, 1.0]]
+    return SparseBayesClassifier(**settings).fit(inputs, labels), np.array(far)

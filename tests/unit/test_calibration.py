@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import t as student
+from sklearn.base import clone
 
 from sparsebayes import RVR, SparseBayesRegressor, datasets, export, load, save
+from sparsebayes.basis import Heaviside
 from sparsebayes.design import DenseDesign
 from sparsebayes.estimators.uncertainty import LeftOutRows
 from sparsebayes.inference.fit import folds
@@ -275,7 +277,7 @@ def test_a_row_speaks_for_a_noise_as_often_as_it_counts_and_not_louder_than_othe
 ):
     values = np.arange(1.0, 1.0 + len(says))[:, None]
     problem = GaussianProblem(DenseDesign(values), values, np.array(counts, dtype=float), np.ones(1, dtype=bool))
-    judge = Folds(problem, parts=len(says))
+    judge = Folds(problem, parts=len(says), fold=np.arange(len(says)))
     monkeypatch.setattr(judge, "densities", lambda beta, size: np.array(says) if beta == 1.0 else np.zeros(len(says)))
     assert judge.prefer(1.0, 2.0, 1) == preferred
 
@@ -446,6 +448,52 @@ def test_the_factor_does_not_depend_on_units_or_row_order(model):
     order = np.random.default_rng(9).permutation(len(Y))
     for inputs, targets in ((X, 1000.0 * Y - 7.0), (X[order], Y[order])):
         assert RVR(gamma=1 / 9).fit(inputs, targets).std_scale_ == pytest.approx(model.std_scale_, rel=1e-6)
+
+
+def bars(estimator, inputs, targets, weights=None):
+    fitted = clone(estimator).fit(inputs, targets, weights)
+    return [fitted.noise_scale_, fitted.spread_scale_]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("estimator", [RVR(), SparseBayesRegressor(), SparseBayesRegressor(Heaviside())], ids=str)
+def test_bars_are_the_same_for_targets_of_the_other_sign_and_columns_in_another_order(estimator, seed):
+    """Folds were dealt in the order of the targets: bars changed by up to a third, those of steps with the columns."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((60, 3))
+    b, order = np.sin(2.0 * A[:, 0]) + 0.3 * rng.standard_normal(60), rng.permutation(60)
+    plain = pytest.approx(bars(estimator, A, b), rel=1e-6)
+    assert bars(estimator, A, -b) == plain
+    assert bars(estimator, A, 5.0 - 3.0 * b) == plain
+    assert bars(estimator, A[:, ::-1], b) == plain
+    assert bars(estimator, A[order], b[order]) == plain
+    rated = np.round(2.0 * b)
+    assert bars(estimator, A, -rated) == pytest.approx(bars(estimator, A, rated), rel=1e-6)
+
+
+def test_a_function_is_there_while_any_row_that_it_is_centred_on_is():
+    """Of centres that rows share the first row decided, and with it the order of the rows."""
+    rng = np.random.default_rng(3)
+    A = np.repeat(rng.uniform(-3.0, 3.0, (20, 1)), 3, axis=0)
+    b, order = np.sin(2.0 * A[:, 0]) + 0.2 * rng.standard_normal(60), rng.permutation(60)
+    assert bars(RVR(), A[order], b[order]) == pytest.approx(bars(RVR(), A, b), rel=1e-6)
+
+
+def test_folds_of_targets_with_both_tails_alike_have_no_sign():
+    rng = np.random.default_rng(20)
+    values = rng.standard_normal((60, 3))
+    even = np.repeat([-1.0, 1.0], 30)
+
+    def dealt(t):
+        problem = GaussianProblem(DenseDesign(values), t[:, None], np.ones(60), np.ones(3, dtype=bool))
+        return folds.scattered(problem, 5)
+
+    np.testing.assert_array_equal(dealt(even), dealt(-even))
+    # Where functions say nothing of the sign either, rows as far from the middle are left out together.
+    values = np.tile(values[:30], (2, 1))
+    spread = np.concatenate([values[:30, 0], -values[:30, 0]])
+    np.testing.assert_array_equal(dealt(spread), dealt(-spread))
+    np.testing.assert_array_equal(dealt(spread)[:30], dealt(spread)[30:])
 
 
 def test_neither_do_rows_of_which_many_have_the_same_target():

@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from exported import CLASSIFICATIONS, N_ROWS, REGRESSIONS, ROWS, X, Y, expected, model, rows
+from exported import CLASSIFICATIONS, N_ROWS, REGRESSIONS, ROWS, X, Y, expected, far_out, model, rows
 
 from sparsebayes import RVC, SparseBayesRegressor
 from sparsebayes.export import to_c
@@ -107,3 +107,15 @@ def test_two_models_live_in_one_program():
 def test_a_name_that_is_no_identifier(name):
     with pytest.raises(ValueError, match="name="):
         to_c(SparseBayesRegressor().fit(X, Y), name=name)
+
+
+@needs_compiler
+@pytest.mark.parametrize("settings", [{}, {"multi_class": "ovr"}, {"classes": 2}], ids=["softmax", "ovr", "two"])
+def test_classes_far_out_have_the_probabilities_of_predict_proba(settings, tmp_path):
+    fitted, far = far_out(**settings)
+    library = compile_model(to_c(fitted) + CLASSIFICATION, tmp_path)
+    expected = fitted.predict_proba(far)
+    said, places = np.full_like(expected, np.nan), np.full(len(far), np.nan)
+    drive(library, far, said, places)
+    np.testing.assert_allclose(said, expected, **TOLERANCE)
+    np.testing.assert_array_equal(fitted.classes_[places.astype(int)], fitted.predict(far))

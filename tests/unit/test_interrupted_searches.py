@@ -63,3 +63,36 @@ def test_a_stop_while_moves_are_made_for_the_certificate_is_said_and_certified()
     assert len(model.relevance_) == 3
     assert model.certificate_.objective == pytest.approx(model.history_[-1].objective, abs=1e-8)
     assert not model.certificate_.converged
+
+
+@pytest.mark.parametrize("broken_off", [{"max_iter": 10}, {"after": 3}], ids=["max_iter", "callback"])
+def test_a_noise_that_is_held_is_released_where_a_search_is_broken_off(broken_off: dict[str, int]) -> None:
+    """It was kept: a fiftieth of the true one, with 3,500 nats to gain from another."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * X[:, 1] ** 2 + 0.3 * rng.standard_normal(150)
+    seen: list[Any] = []
+
+    def enough(record: Any, active: Any) -> bool:
+        seen.append(record)
+        return len(seen) == broken_off.get("after")
+
+    settings = {"max_iter": broken_off["max_iter"]} if "max_iter" in broken_off else {}
+    with pytest.warns(ConvergenceWarning):
+        model = RVR(solver=Sequential(effort="fast", callback=enough), **settings).fit(X, y)
+    assert not model.status_.converged
+    assert model.certificate_.noise_gain < 0.1
+    assert 0.05 < model.noise_variance_ < 0.5
+    last = model.history_[-1]
+    assert last.move == "noise"
+    assert last.objective == pytest.approx(model.certificate_.objective, abs=1e-6)
+    assert [record.objective for record in model.history_] == sorted(record.objective for record in model.history_)
+
+
+def test_a_noise_that_is_given_is_not_released() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * rng.standard_normal(100)
+    with pytest.warns(ConvergenceWarning):
+        model = RVR(effort="fast", noise_variance=0.01, max_iter=5).fit(X, y)
+    assert model.noise_variance_ == 0.01

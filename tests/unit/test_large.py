@@ -1,5 +1,7 @@
 """Kernels on many rows that do not compress: a part of the rows first, then all of them, among stated candidates."""
 
+import signal
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,7 +13,7 @@ from sparsebayes.benchmarks.large import Fit, growth
 from sparsebayes.design import DenseDesign, compress_kernel
 from sparsebayes.estimators import dictionary
 from sparsebayes.estimators.progress import Progress
-from sparsebayes.inference import Sequential
+from sparsebayes.inference import Sequential, Status
 from sparsebayes.inference.models import problem as problems
 from sparsebayes.inference.models.problem import GaussianProblem
 
@@ -196,3 +198,24 @@ def test_pivots_follow_from_the_centres_and_not_from_their_order():
     order = np.random.default_rng(1).permutation(len(X))
     one, other = (compress_kernel(RBF(4.0).bind(rows), rows, 1e-5, 1500) for rows in (X, X[order]))
     assert_array_equal(order[other.landmarks], one.landmarks)
+
+
+@pytest.mark.parametrize("effort", ["fast", "default"])
+@pytest.mark.filterwarnings("ignore:Interrupted")
+def test_a_search_that_is_broken_off_on_a_part_of_the_rows_has_learned_its_noise(few, monkeypatch, effort):
+    def press(self, what, share):
+        if what == "the search on a part of the rows" and signal.getsignal(signal.SIGINT) is not before:
+            signal.raise_signal(signal.SIGINT)
+
+    X, y = problem()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        monkeypatch.setattr(Progress, "reached", press)
+        model = RVR(effort=effort)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert model.status_ is Status.INTERRUPTED
+    assert model.certificate_.noise_gain < 0.1
+    assert model.noise_variance_ > 0.02

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from exported import CLASSIFICATIONS, N_ROWS, REGRESSIONS, ROWS, TWO, X, expected, model, rows
+from exported import CLASSIFICATIONS, N_ROWS, REGRESSIONS, ROWS, TWO, X, expected, far_out, model, rows
 
 from sparsebayes import RVC
 from sparsebayes.export import to_onnx
@@ -69,3 +69,11 @@ def test_the_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"sparsebayes\[onnx\]"):
         to_onnx(model("rbf"))
+
+
+@pytest.mark.parametrize("settings", [{}, {"multi_class": "ovr"}, {"classes": 2}], ids=["softmax", "ovr", "two"])
+def test_classes_far_out_have_the_probabilities_of_predict_proba(settings):
+    fitted, far = far_out(**settings)
+    said = run(to_onnx(fitted), far)
+    np.testing.assert_allclose(said["probabilities"], fitted.predict_proba(far), **TOLERANCE)
+    np.testing.assert_array_equal(said["label"], fitted.predict(far))

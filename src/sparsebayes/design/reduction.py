@@ -107,8 +107,8 @@ class Reduction:
         factor[:, np.flatnonzero(others)] -= np.outer(one, shift - origin)
         return replace(self, factor=factor), shift
 
-    def distinct(self) -> NDArray[np.bool_]:
-        """Functions that are no copy of an earlier one."""
+    def distinct(self, constant: int | None) -> NDArray[np.bool_]:
+        """Functions that are no copy of an earlier one, nor of the constant one."""
         columns = self.functions
         norms = np.linalg.norm(columns, axis=0)
         unit = columns / np.where(norms > 0.0, norms, 1.0)
@@ -116,5 +116,5 @@ class Reduction:
         for earlier, later in zip(*np.nonzero(np.triu(unit.T @ unit > 1.0 - _PARALLEL, 1)), strict=True):
             apart = np.linalg.norm(columns[:, earlier] - columns[:, later])
             if distinct[earlier] and apart <= _COPY * norms[later]:
-                distinct[later] = False
+                distinct[earlier if later == constant else later] = False
         return distinct

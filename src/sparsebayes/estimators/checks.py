@@ -118,6 +118,51 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> Array:
     return weights
 
 
+def check_labels(y: Any) -> Any:
+    """Labels as they came, or an array of the numbers that objects hold; missing and mixed ones are refused.
+
+    What is not a vector of labels is left for others to refuse.
+    """
+    given = np.asarray(y)
+    if isinstance(y, list | tuple) and given.dtype.kind in "US":  # NumPy makes texts of numbers among texts
+        given = np.asarray(y, dtype=object)
+    if given.ndim not in (1, 2) or given.dtype.kind not in "fmMO":
+        return y
+    labels = given.ravel()
+    missing = np.flatnonzero([*map(_is_missing, labels)] if given.dtype.kind == "O" else labels != labels)
+    if len(missing):
+        raise ValueError(
+            f"y has {len(missing)} missing label(s), the first of them in row {missing[0]} ({labels[missing[0]]}), and "
+            "None, NaN, NaT and NA are none: expected a class for every row; leave these rows out, or give them a "
+            "class of their own"
+        )
+    if given.dtype.kind != "O":
+        return y
+    kinds = {_kind_of_label(label) for label in labels}
+    if kinds == {"text"}:
+        return y
+    if len(kinds) > 1 or not kinds <= {"bool", "number"}:
+        raise ValueError(
+            f"y has labels of type {', '.join(sorted(kinds))}: expected texts, numbers or bools, and all of one type; "
+            "convert them, as by [str(label) for label in y]"
+        )
+    return np.array(labels.tolist()).reshape(given.shape)
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is none: None, NaN, NaT, or pandas' NA, which is not even equal or unequal to itself."""
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):
+        return True
+
+
+def _kind_of_label(label: Any) -> str:
+    if isinstance(label, bool | np.bool_):
+        return "bool"
+    return "text" if isinstance(label, str) else "number" if isinstance(label, Real) else type(label).__name__
+
+
 def check_class_weights(class_weight: Any, y: NDArray[Any], weights: Array) -> Array:
     r"""What the weight of every row is multiplied by for the sake of its class.
 

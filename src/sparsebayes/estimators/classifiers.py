@@ -19,6 +19,7 @@ from sparsebayes.estimators.checks import (
     check_class_weights,
     check_classes,
     check_classifier,
+    check_labels,
     check_restarts,
     check_weights,
     choose,
@@ -67,7 +68,7 @@ class _Classifier(ClassifierMixin, Inputs):
         X : array-like of shape (n_samples, n_features)
             Training inputs.
         y : array-like of shape (n_samples,)
-            Labels of any one type.
+            Labels of any one type, texts, numbers or bools; none may be missing.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of k counts as k copies of the row; rows of weight zero are neither data nor centres.
         """
@@ -79,7 +80,7 @@ class _Classifier(ClassifierMixin, Inputs):
         check_classifier(self, solver, storage, sample_weight)
         if storage is DASK:
             return self._fit_cluster(X, y)
-        X, y = self._check_training(X, y)
+        X, y = self._check_training(X, y if is_elsewhere(y) else check_labels(y))
         if not is_elsewhere(X):
             check_classification_targets(y)
         y = np.asarray(column_or_1d(y, warn=True))

@@ -180,6 +180,7 @@ class Dictionary:
         """
         scale = np.sqrt(len(rows.factor) / rows.total)
         m = rows.n_functions - fit_intercept
+        bias = m if fit_intercept else None
         design = DenseDesign(scale * rows.functions)
         _check_range(design)
         landmarks = landmarks_of(functions, rows.n_rows)
@@ -188,8 +189,8 @@ class Dictionary:
             functions,
             basis,
             m,
-            m if fit_intercept else None,
-            distinct=rows.distinct(),
+            bias,
+            distinct=rows.distinct(bias),
             landmarks=landmarks,
             shift=shift,
             rowwise=False,
@@ -363,12 +364,15 @@ class Dictionary:
 
     @cached_property
     def eligible(self) -> NDArray[np.bool_]:
-        """Functions that are not an exact copy of an earlier one."""
+        """Functions that are no exact copy of an earlier one, nor of the intercept, the same everywhere."""
         if self.distinct is not None:
             return self.distinct
         if self.stand_in is not None and isinstance(self.functions, KernelFunctions):
             return self._distinct_centres(self.functions)
-        return representatives(self.design) == np.arange(self.design.shape[1])
+        first = representatives(self.design)
+        if self.bias is not None:
+            first[first == first[self.bias]] = self.bias
+        return first == np.arange(self.design.shape[1])
 
     def _distinct_centres(self, functions: KernelFunctions) -> NDArray[np.bool_]:
         """Functions of one kernel are copies where their centres are."""

@@ -60,7 +60,8 @@ SETTINGS = """
         Converged means that no single move would raise the objective by more than this, in nats (by more than .1 where
         several classes share functions: their evidence is not known to less).
     max_iter : int
-        Moves after which a start is broken off; of several made together each counts, and they are not divided.
+        Moves after which a start is broken off; of several made together each counts, and they are not divided.  Of
+        several starts the best stands; where that is one that was broken off, the status is MAX_ITER.
     compression : {"auto", False}
         Whether a smooth kernel may be searched by factors of low rank where that pays; the answer is certified without
         them where that is affordable.  Of a kernel on more than 3,000 rows that has no low rank, 3,000 functions are

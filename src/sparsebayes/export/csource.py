@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes._version import __version__
+from sparsebayes.posterior.far import LEAST_PART, NEAR
 from sparsebayes.posterior.varying import LARGEST_LOG
 
 from .columns import CYCLES, FALSE, MISSING, TRUE, Category, Column, Date
@@ -332,6 +333,7 @@ class _Source:
             *([] if plan.columns is None else [f"    double x[{upper}_INPUTS];", f"    {name}_encode(row, x);"]),
             *([] if gaussian else [f"    double y[{upper}_OUTPUTS];"]),
             f"    {name}_functions(x, phi);",
+            *([] if gaussian else _WITHIN_REACH.format(N=upper, reach=NEAR, least=LEAST_PART).split("\n")),
             f"    for (int k = 0; k < {upper}_OUTPUTS; ++k) {{",
             f"        double sum = {offsets}[k];",
             f"        for (int m = 0; m < {upper}_FUNCTIONS; ++m) {{",
@@ -349,9 +351,9 @@ class _Source:
                 "}",
             ]
         else:
-            # κ(v) = (1 + πv/8)^-1/2 (MacKay 1992), as in posterior/classes.py.
+            # κ(v) = (1 + πv/8)^-1/2 (MacKay 1992), as in posterior/classes.py, of a part of outputs.
             pairs = plan.head is Head.SOFTMAX
-            kappa = f"sqrt(1.0 + {np.pi / 8.0!r} * {name}_variance(phi, {'pair' if pairs else 'k'}))"
+            kappa = f"sqrt(part * part + {np.pi / 8.0!r} * {name}_variance(phi, {'pair' if pairs else 'k'}))"
             head = _HEADS[plan.head].format(N=upper, kappa=kappa)
             tail = [f"        {into} = sum{'' if pairs else f' / {kappa}'};", "    }", *head.split("\n"), "}"]
         return "\n".join([*lines, *tail]).lstrip("\n")
@@ -364,6 +366,17 @@ _DAYS = """double {name}_days(int year, int month, int day)
     return 365.0 * y + floor(y / 4.0) - floor(y / 100.0) + floor(y / 400.0) + floor((153.0 * m + 2.0) / 5.0) + day
         - 719469.0;
 }}"""
+
+_WITHIN_REACH = """    /* Of rows far out a part is taken, so that squares are numbers. */
+    double part = {reach!r};
+    for (int m = 0; m < {N}_FUNCTIONS; ++m) {{
+        part = fmax(part, fabs(phi[m]));
+    }}
+    part = {reach!r} / part;
+    for (int m = 0; m < {N}_FUNCTIONS; ++m) {{
+        phi[m] *= part;
+    }}
+    part = fmax(part, {least!r});"""
 
 _SAME = """/* Whether two texts are the same, but for spaces around the first, and, if asked, for capitals in it. */
 static int {name}_same(const char *text, const char *word, int any_case)

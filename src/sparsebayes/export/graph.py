@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes._version import __version__
+from sparsebayes.posterior.far import LEAST_PART, NEAR
 from sparsebayes.posterior.varying import LARGEST_LOG
 
 from .columns import CYCLES, FALSE, MISSING, TRUE, Category, Column, Date
@@ -88,11 +89,12 @@ def to_onnx(est: Any, *, dtype: str = "float64") -> Any:
         inputs = graph.node("Div", graph.node("Sub", inputs, graph.constant(plan.centre)), graph.constant(plan.scale))
     parts = [_Block(graph, inputs).values(block.expression) for block in plan.blocks]
     values = graph.node("Concat", *parts, axis=1)
-    means, variances = _outputs(graph, plan, values)
     if plan.head is Head.GAUSSIAN:
+        means, variances = _outputs(graph, plan, values)
         named = _gaussian(graph, plan, means, _with_noise(graph, plan, values, variances), outside)
     else:
-        named = _classes(graph, plan, means, variances, outside)
+        values, part = _within_reach(graph, values)
+        named = _classes(graph, plan, *_outputs(graph, plan, values), part, outside)
     return _finish(graph, plan, named, outside)
 
 
@@ -230,6 +232,14 @@ def _cases(word: str) -> list[str]:
     return list(dict.fromkeys([word, word.upper(), word.capitalize(), *nan]))
 
 
+def _within_reach(graph: _Graph, values: str) -> tuple[str, str]:
+    """Rows of values of which each is taken a part such that its squares are numbers, and these parts, (n, 1)."""
+    largest = graph.node("ReduceMax", graph.node("Abs", values), axes=[1], keepdims=1)
+    reach = graph.constant(NEAR)
+    part = graph.node("Div", reach, graph.node("Max", largest, reach))
+    return graph.node("Mul", values, part), graph.node("Max", part, graph.constant(LEAST_PART))
+
+
 def _outputs(graph: _Graph, plan: Plan, values: str) -> tuple[str, str]:
     """Outputs m_k, (n, K), and the variances of the outputs or of their differences, (n, P)."""
     means = graph.node(
@@ -267,11 +277,12 @@ def _gaussian(graph: _Graph, plan: Plan, means: str, squares: str, outside: int)
     return named
 
 
-def _classes(graph: _Graph, plan: Plan, means: str, variances: str, outside: int) -> list[Any]:
+def _classes(graph: _Graph, plan: Plan, means: str, variances: str, part: str, outside: int) -> list[Any]:
     if plan.head is Head.SOFTMAX:
         means, variances = _against_the_best(graph, plan, means, variances)
-    # κ(v) = (1 + πv/8)^-1/2 (MacKay 1992), as in posterior/classes.py.
-    inflated = graph.node("Add", graph.node("Mul", variances, graph.constant(np.pi / 8.0)), graph.constant(1.0))
+    # κ(v) = (1 + πv/8)^-1/2 (MacKay 1992), as in posterior/classes.py, of a part of outputs.
+    inflated = graph.node("Mul", variances, graph.constant(np.pi / 8.0))
+    inflated = graph.node("Add", inflated, graph.node("Mul", part, part))
     decision = graph.node("Div", means, graph.node("Sqrt", inflated))
     if plan.head is Head.SOFTMAX:
         probabilities = graph.node("Softmax", decision, axis=1)

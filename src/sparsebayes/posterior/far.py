@@ -7,7 +7,9 @@ import numpy as np
 from sparsebayes.typing import Array
 
 # Values up to this have products with each other and with weights that are numbers.
-_NEAR = 1e100
+NEAR = 1e100
+# What is taken of a row farther out, where a part of it is, at least: its square is a number.
+LEAST_PART = 1e-150
 # Magnitude beyond which no number is returned.
 _LARGEST = 1e300
 
@@ -26,9 +28,9 @@ def reduced(values: Array) -> tuple[Array, Array]:
     units : ndarray of shape (n,)
     """
     largest = np.max(np.abs(values), axis=1, initial=0.0)
-    if not np.any(largest > _NEAR):
+    if not np.any(largest > NEAR):
         return values, np.ones(len(values))
-    units = np.where(largest > _NEAR, largest, 1.0)
+    units = np.maximum(largest / NEAR, 1.0)
     return values / units[:, None], units
 
 

@@ -5,9 +5,10 @@ is left out analytically.  Searches on four fifths of the rows, each from nothin
 left-out rows are from their predictions in units of the predicted standard deviation (``docs/trust.md``).
 
 Rows with the same targets and the same functions are kept together, so that a weight of k is k copies of the row here
-too, and folds follow from the sorted targets, so that the order of the rows does not matter.  Two noise levels are
-compared on folds dealt by turns, which are alike.  Error bars need folds dealt at random (:func:`scattered`): by turns
-two rows that follow one another, of twins say, are never left out together, as new rows may be.
+too, and folds follow from the sorted targets, so that neither the order of the rows nor the units and the sign of the
+targets matter.  Two noise levels are compared on folds dealt by turns, which are alike.  Error bars need folds dealt at
+random (:func:`scattered`): by turns two rows that follow one another, of twins say, are never left out together, as new
+rows may be.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.design import DenseDesign
+from sparsebayes.design import DenseDesign, representatives
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram
 from sparsebayes.inference.models.problem import GaussianProblem, Index
@@ -37,6 +38,8 @@ _KICKED, _SPARE = 1.5, 8
 VOICE = 3.0
 # Logarithm of a ratio of errors that is no accident: -.03 to .003 on noise alone, .05 to .15 on Friedman's functions.
 _CLEARLY = 0.02
+# Part of its terms up to which a sum is rounding, and decimals to which targets agree.
+_ROUNDING, _DECIMALS = 1e-9, 9
 
 # Functions, weights and their covariance of a search on a part of the rows at one inverse noise variance.
 Found = tuple[Index, Array, Array]
@@ -196,7 +199,11 @@ class Folds:
     @cached_property
     def fold(self) -> Index:
         """Fold of every row."""
-        return _ranked(self.problem) % self.parts
+        return self._rank % self.parts
+
+    @cached_property
+    def _rank(self) -> Index:
+        return _ranked(self.problem)
 
     @property
     def weights(self) -> Array:
@@ -219,11 +226,31 @@ class Folds:
         """Inner products of each training part, and functions and targets of the rows left out."""
         problem, parts = self.problem, []
         values = problem.design.columns(np.arange(problem.n_functions))
+        copy_of = representatives(problem.design)
         for kept, out in self._cut:
-            # A function centred on a row that is left out would not be there without it.
-            offered = problem.eligible & ~np.isin(problem.rows, np.flatnonzero(out))
+            # A function would not be there without the rows that it and its copies are centred on.
+            there = np.bincount(copy_of, ~np.isin(problem.rows, np.flatnonzero(out)), problem.n_functions) > 0.0
+            offered = self._different(values, kept, out, problem.eligible & there[copy_of])
             parts.append((Gram(_part(problem, values[kept], kept, offered)), values[out], problem.targets[out]))
         return parts
+
+    def _different(
+        self, values: Array, kept: NDArray[np.bool_], out: NDArray[np.bool_], offered: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Those of the functions that are offered which differ on the rows of a part.
+
+        Of copies there, which say different things of the rows left out, one is chosen by what it says of these, not by
+        its place; one that was found on all rows comes first.
+        """
+        functions = np.flatnonzero(offered)
+        if np.array_equal(representatives(DenseDesign(values[kept][:, functions])), np.arange(len(functions))):
+            return offered
+        rows = np.flatnonzero(out)
+        said = values[rows[np.argsort(self._rank[rows], kind="stable")]][:, functions]
+        found = np.isin(functions, () if self.whole is None else self.whole[0])
+        functions = functions[np.lexsort([*said, ~found])]
+        first = representatives(DenseDesign(values[kept][:, functions])) == np.arange(len(functions))
+        return np.isin(np.arange(len(offered)), functions[first])
 
 
 def _log_density(error: Array, variance: Array) -> Array:
@@ -283,4 +310,30 @@ def scattered(problem: GaussianProblem, parts: int) -> Index:
 
 def _ranked(problem: GaussianProblem) -> Index:
     """Place of every row in the order of the targets, that of its copies too."""
-    return np.unique(problem.told_by(problem.design), axis=0, return_inverse=True)[1].reshape(-1)
+    key = _oriented(problem)[:, None]
+    if len(np.unique(key)) < len(key):
+        key = np.hstack([key, problem.sums(problem.design)])
+    return np.unique(key, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _oriented(problem: GaussianProblem) -> Array:
+    """Targets for an order that is the same for a + bt, with b of either sign: their longer tail comes last.
+
+    Where both tails are alike it is the one where the functions are larger; where these do not tell either, rows as far
+    from the middle have one place.  Of several targets it is their sum.
+    """
+    counts = problem.counts
+    apart = problem.targets - np.average(problem.targets, axis=0, weights=counts)
+    unit = np.max(np.abs(apart), axis=0)
+    apart = apart / np.where(unit > 0.0, unit, 1.0)
+    longer = _sign(counts, apart**3)
+    if not np.all(longer):
+        by_functions = _sign(counts, apart * problem.sums(problem.design)[:, :1])
+        longer = np.where(longer == 0.0, by_functions, longer)
+    return np.round(np.sum(np.where(longer == 0.0, np.abs(apart), longer * apart), axis=1), _DECIMALS)
+
+
+def _sign(counts: Array, values: Array) -> Array:
+    """Signs of weighted sums of columns, zero where a sum is rounding."""
+    total = counts @ values
+    return np.where(np.abs(total) > _ROUNDING * (counts @ np.abs(values)), np.sign(total), 0.0)

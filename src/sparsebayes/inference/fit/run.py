@@ -65,6 +65,8 @@ LITTLE_MORE = 1.25
 # to it.
 SUSPICIOUS = 0.25
 
+# Evidence, objective, number of functions and noise variance of a record.
+Figures = tuple[float, float, int, float]
 # A model that the loop in batches climbs with.
 C = TypeVar("C", GaussianModel, Predicted)
 
@@ -152,15 +154,18 @@ class Journal:
         self.stop = stop
         self.history: list[Record] = []
 
-    def show(self, record: Record, model: Callable[[], Any]) -> None:
-        """Keep and show a record, unless it is of a part of the rows; the model is made for a callback only."""
-        kept, callback = record.start != SAMPLE, self.solver.callback
-        if kept:
+    def write(self, record: Record) -> None:
+        """Keep a record, unless it is of a part of the rows, and tell whoever observes."""
+        if record.start != SAMPLE:
             self.history.append(record)
         if self.settings.observe is not None:
             self.settings.observe(record)
-        asked = kept and callback is not None and callback(record, model())
-        if asked or self.stop():
+
+    def show(self, record: Record, model: Callable[[], Any]) -> None:
+        """Write a record and ask whether to go on; the model is made for a callback only."""
+        self.write(record)
+        callback = self.solver.callback if record.start != SAMPLE else None
+        if (callback is not None and callback(record, model())) or self.stop():
             raise Stopped(Status.INTERRUPTED, record.start)
 
 
@@ -226,9 +231,19 @@ class _Run(Journal):
                     self._begin_again(random_model(self.best.state.active, rng))
         except Stopped as stop:
             self._keep()
+            self._release(self.best)
             exhausted = stop.status is Status.MAX_ITER and stop.start != self.best.number
-            return Status.CONVERGED if exhausted else stop.status  # a later start may run out: the best one stands
+            return Status.CONVERGED if exhausted else stop.status  # one that ran out below the best changes nothing
         return Status.CONVERGED
+
+    def _release(self, start: _Start) -> None:
+        """Learn the noise of a start that was broken off while it was held for the search's sake only."""
+        held = start.model
+        if isinstance(held, GaussianModel) and start.before.learn_noise and not held.learn_noise:
+            released = held.at_noise(held.beta, learn_noise=True).settled(self.settings.tol)
+            start.model = released
+            added, removed, figures = _change(held, released)
+            self.write(Record(start.number, "noise", -1, 0, *figures, added, removed))
 
     def _telling(self, what: str, share: tuple[float, float] | None = None) -> Callable[[float], None]:
         """Tells whoever waits which share of a stage is behind, as a share of the whole search."""
@@ -269,7 +284,13 @@ class _Run(Journal):
             trial = part or (self.best if first else _Start(self.solver, number, before))
             policy = Begun(begun) if first and begun.size else policy
             known, batch, noted = None if first else best, self._batch(begun.data), self._noting(trial)
-            model = ascend(policy, begun.data, known, tol, fixed=fixed, batch=batch, accepted=noted)
+            try:
+                model = ascend(policy, begun.data, known, tol, fixed=fixed, batch=batch, accepted=noted)
+            except Stopped:
+                reached = trial.model
+                if part is None and not first and isinstance(reached, GaussianModel):
+                    self.best = trial if self._leads(reached, best, on_all_rows=True) else self.best
+                raise
             if first or self._leads(model, best, on_all_rows=part is None):
                 best, course.leader, trial.model = model, number, model
                 self.best = trial if part is None else self.best
@@ -316,7 +337,12 @@ class _Run(Journal):
         begun = self.solver.init(model, state.learn_noise, state.rng)
         # The functions that it begins with are counted as moves.
         trial = _Start(self.solver, self._next_number(), begun, n_iter=model.size, batch=batch)
-        self._make_moves(trial)
+        try:
+            self._make_moves(trial)
+        except Stopped:  # it may have come farther than others have ended
+            if trial.state.objective > state.objective + self.settings.tol:
+                self.best = trial
+            raise
         if trial.state.objective > state.objective:
             self.best = trial
 
@@ -345,11 +371,9 @@ class _Run(Journal):
         def note(before: C, after: C) -> None:
             start.model = after
             shown = after.active if isinstance(after, Predicted) else after
-            old, new = set(before.indices), set(after.indices)
-            added, removed = (_lifted(shown.problem, some) for some in (new - old, old - new))
+            added, removed, figures = _change(before, after)
             n_changed = len(added) + len(removed)
             info = Info("add" if added else "sweep", added[0] if len(added) == 1 else -1, n_changed or shown.size)
-            figures = shown.evidence(), after.objective, shown.size, 1.0 / shown.beta
             self._record(start, info, added, removed, figures, lambda: shown)
 
         return note
@@ -486,7 +510,7 @@ class _Run(Journal):
         info: Info,
         added: tuple[int, ...],
         removed: tuple[int, ...],
-        figures: tuple[float, float, int, float],
+        figures: Figures,
         model: Callable[[], Active | GaussianModel],
     ) -> None:
         """Record a move, keep a checkpoint where one is due, and stop where moves have run out."""
@@ -505,6 +529,14 @@ def _in_batches(state: State) -> GaussianModel:
     """The model of a regression in the form in which the loop in batches goes on from it."""
     active = state.active
     return GaussianModel.weighing(Gram(active.problem), active.indices, active.alpha, active.beta, state.learn_noise)
+
+
+def _change(before: C, after: C) -> tuple[tuple[int, ...], tuple[int, ...], Figures]:
+    """Functions that came and that left, and the figures of the record."""
+    shown = after.active if isinstance(after, Predicted) else after
+    old, new = set(before.indices), set(after.indices)
+    figures = shown.evidence(), after.objective, shown.size, 1.0 / shown.beta
+    return _lifted(shown.problem, new - old), _lifted(shown.problem, old - new), figures
 
 
 def _lifted(problem: Problem, functions: Collection[int]) -> tuple[int, ...]:

@@ -327,23 +327,31 @@ class GaussianProblem(PartOfProblem):
         return len(np.unique(self.told_by(self.design if self.stand_in is None else self.stand_in)[there], axis=0))
 
     def told_by(self, design: Design) -> Array:
-        """What is the same in two rows only where these are copies: their targets, and a sum of their functions.
+        """What is the same in two rows only where these are copies: their targets, and sums of their functions.
 
-        Rows that differ anywhere have different sums by almost any factors.  These go to the functions in the order of
-        what each explains by itself, so that it matters neither in which order functions or rows came nor how often,
-        and are relative to norms, so that units do not matter either.  The design is that of the functions, or what
-        stands in for them.
+        The design is that of the functions, or what stands in for them.
         """
         if len(np.unique(self.targets, axis=0)) == len(self.targets):
             return self.targets  # rows with different targets are different
+        return np.column_stack([self.targets, self.sums(design)])
+
+    def sums(self, design: Design) -> Array:
+        """Two sums of the functions of every row, (N, 2), by which rows with the same targets are told apart.
+
+        In the first a function counts by what it explains alone, so that functions that explain the same count the
+        same, and no order of theirs matters; rows that it does not tell apart have different second sums by almost any
+        factors.  These go to the functions in the order of what each explains, so that it hardly matters in which order
+        functions came, nor in which order and how often rows did.  All is relative to norms: units do not matter.
+        """
         functions = np.flatnonzero(self.eligible)
         root = np.sqrt(self.sqnorms[functions])
         explained = np.sum((self.projection[functions] / root[:, None]) ** 2, axis=1)
         order = np.argsort(-explained, kind="stable")
-        factors = np.random.default_rng(0).standard_normal(len(functions)) / root[order]
-        sums = design.matvec(factors, functions[order])
-        unit = np.max(np.abs(sums), initial=0.0)
-        return np.column_stack([self.targets, np.round(sums / unit if unit > 0.0 else sums, _DECIMALS)])
+        random = np.random.default_rng(0).standard_normal(len(functions))
+        both = (explained / max(np.max(explained, initial=0.0), np.finfo(float).tiny))[order], random
+        sums = np.column_stack([design.matvec(factors / root[order], functions[order]) for factors in both])
+        unit = np.max(np.abs(sums), axis=0, initial=0.0)
+        return np.round(sums / np.where(unit > 0.0, unit, 1.0), _DECIMALS)
 
     @property
     def relative_noise(self) -> Array:
