@@ -1,15 +1,9 @@
-r"""The exact posterior of a Gaussian model, from its columns in factored form.
+r"""The exact posterior of a Gaussian model, from its columns in factored form (docs/sequential.md, sections 3 and 4).
 
 The active columns are kept as :math:`\mathbf W^{1/2}\boldsymbol\Phi_a = \mathbf U\mathbf R` with orthonormal
 :math:`\mathbf U`, and where moves are made with the correlations :math:`\mathbf C = \mathbf U^\top\mathbf
-W^{1/2}\boldsymbol\Phi` of the whole dictionary.  Every statistic then follows from small matrices: with the QR
-factorisation of :math:`[\sqrt\beta\mathbf R; \mathbf A^{1/2}]` the condition number of the posterior precision
-enters under a square root, which is what makes dictionaries such as the linear spline safe in double precision
-(forming :math:`\boldsymbol\Phi^\top\boldsymbol\Phi` would square it).
-
-A model never changes, but gives rise to others.  T&F's Appendix A carries the posterior, S and Q from one to the next
-by rank-one formulae (eqs 28-31, 33-36, 38-41), whose rounding adds up.  Here only the factors are carried, by one
-orthogonal step, and the rest is computed from them anew (eqs 6, 24, 25).
+W^{1/2}\boldsymbol\Phi` of the whole dictionary.  From one model to the next only these factors are carried; all else is
+computed from them anew (T&F eqs 6, 24, 25).
 """
 
 from __future__ import annotations
@@ -22,12 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.design import RESOLVED, ScreenedDesign, projected
-from sparsebayes.inference.models.evidence import (
-    Array,
-    Statistics,
-    best_moves,
-    leave_one_out,
-)
+from sparsebayes.inference.models.evidence import Array, Statistics, best_moves
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram, SmallPosterior
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import tall_qr
@@ -49,12 +38,10 @@ class Factors:
 
     Attributes
     ----------
-    U : ndarray of shape (rows, u)
-        Orthonormal basis of the columns.
-    R, z : ndarray of shape (u, a), (u, T)
-        Coordinates of the columns, a triangle, and of the targets in it.
-    residual : ndarray of shape (rows, T)
-        The targets outside it.
+    U, R : ndarray of shape (rows, u), (u, a)
+        Orthonormal basis of the columns, and their coordinates in it, a triangle.
+    z, residual : ndarray of shape (u, T), (rows, T)
+        Coordinates of the targets, and the targets outside the basis.
     """
 
     problem: GaussianProblem
@@ -122,12 +109,10 @@ class ActiveSet(Active):
 
     Attributes
     ----------
-    factors : Factors
-        Of the columns of the functions in the model.
     posterior : SmallPosterior
-        Of their weights (T&F eq. 6), as far as the factors tell.
-    mean, covariance : ndarray of shape (a, T), (a, a)
-        The same; where functions are nearly collinear, the mean is refined on the columns.
+        Of the weights (T&F eq. 6), as far as the ``factors`` tell.
+    mean : ndarray of shape (a, T)
+        Where functions are nearly collinear, refined on the columns.
     S, Q : ndarray of shape (M,), (M, T)
         Sparsity and quality of every function (T&F eqs 24-25).
     """
@@ -247,26 +232,19 @@ class ActiveSet(Active):
             explained, squares = problem.project(self.factors.U @ fitted, self.factors.U @ mixing)
         return beta * problem.sqnorms - squares, beta * (problem.projection - explained)
 
-    def leave_one_out(self) -> tuple[Array, Array]:
-        """``s`` and mean ``q²`` of the functions in the model, each with itself left out."""
-        variance = np.diagonal(self.covariance)
-        s, q = leave_one_out(self.alpha, variance, self.mean, self.S[self.indices], self.Q[self.indices])
-        return s, np.mean(q**2, axis=1)
+    def inside(self) -> tuple[Array, Array]:
+        """``S`` and ``Q`` of the functions in the model."""
+        return self.S[self.indices], self.Q[self.indices]
 
     def statistics(self) -> Statistics:
-        """Statistics of all M functions."""
-        alpha = np.full(self.problem.n_functions, np.inf)
+        """Statistics of all functions."""
         s = np.maximum(self.S, 0.0)
         q2 = np.einsum("mt,mt->m", self.Q, self.Q) / self.Q.shape[1]
         movable = self.problem.eligible & (s > RESOLVED * self.beta * self.problem.sqnorms)
-        if self.size:
-            alpha[self.indices] = self.alpha
-            s[self.indices], q2[self.indices] = self.leave_one_out()
-            movable[self.indices] = True
-        return Statistics(alpha, s, q2, movable)
+        return self._completed(s, q2, movable, self.indices)
 
     def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
-        """Functions of the problem of which the present one is a part that gain most, and what each would gain."""
+        """Functions outside the working set that gain most, and what each would gain."""
         parent, part = self.problem.parent, self.problem
         residual = self.beta * (part.target - self._columns @ self.mean)
         basis = self.beta * (self.factors.U @ (self.R @ self.posterior.root))
@@ -282,7 +260,7 @@ class ActiveSet(Active):
         return self.S, self.Q, cross, self.beta * self.problem.sqnorms
 
     def beside(self, numbers: NDArray[np.intp], others: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Inner products of the model's functions and of others, and with what is left of the targets, times beta."""
+        """Inner products of the model's functions and of others, and with the residuals, times beta."""
         whole = self.problem.parent
         columns = whole.columns(np.concatenate([numbers, others]))
         residual = whole.target - columns[:, : self.size] @ self.mean
@@ -296,7 +274,7 @@ class ActiveSet(Active):
         return float(np.linalg.cond(stacked / np.linalg.norm(stacked, axis=0)) ** 2)
 
     def doubtful(self, functions: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which functions and the model are so nearly dependent that the predicted gain may be rounding."""
+        """Which functions and the model are nearly dependent."""
         return self.fragile | (self.S[functions] < self.beta * self.problem.sqnorms[functions] / _COLLINEAR)
 
     # -- other models ----------------------------------------------------------------------------------------
@@ -313,7 +291,7 @@ class ActiveSet(Active):
         return ActiveSet(self.problem, self.beta, indices, precisions, factors)
 
     def moved(self, alpha: Array, beta: float) -> ActiveSet:
-        """At other hyperparameters (cost O(a³), no data touched)."""
+        """At other hyperparameters, without a look at the data."""
         return ActiveSet(self.problem, beta, self.indices, alpha, self.factors)
 
     def restricted(self, stays: NDArray[np.bool_]) -> ActiveSet:
@@ -322,7 +300,7 @@ class ActiveSet(Active):
         return ActiveSet(self.problem, self.beta, kept, self.alpha[stays], self.factors.restricted(stays))
 
     def settled(self, tol: float, *, learn_noise: bool) -> ActiveSet:
-        """At the joint maximum of all precisions and, where it is learned, of the noise: by the model of the loop."""
+        """At the joint maximum, by the model of the loop."""
         part, here = self.problem.restrict(np.array(self.indices, dtype=np.intp)), list(range(self.size))
         begun = GaussianModel.weighing(Gram(part), here, self.alpha, self.beta, learn_noise, suffice=False)
         found = begun.settled(tol)

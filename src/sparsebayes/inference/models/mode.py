@@ -99,8 +99,7 @@ class LaplaceProblem(PartOfProblem):
     def widened(self, fresh: Index) -> LaplaceProblem:
         """What the search goes on in where these columns outside the working set gain.
 
-        With a stand-in the whole dictionary is scored at the cost of a few hundred of its functions, unless it is so
-        large that going through its scores is the cost.
+        With a stand-in the whole dictionary is scored at the cost of a few hundred functions, unless it is very large.
         """
         whole = self.parent
         if whole is not None and whole.stand_in is not None and whole.design.shape[1] <= _SCORED:
@@ -176,10 +175,7 @@ class Point:
 
 
 class ActiveColumns:
-    """The active columns where the rows live, and sums over the rows, which come to the host.
-
-    ``groups`` are the active functions of every output, so that no product has to gather their columns again.
-    """
+    """The active columns where the rows live, and sums over the rows, which come to the host."""
 
     def __init__(self, problem: LaplaceProblem, indices: list[int], values: Any = None) -> None:
         self.problem, self.indices, self.place = problem, list(indices), problem.likelihood.place
@@ -282,11 +278,10 @@ class ActiveColumns:
         return sum(others, first)
 
     def left_out_gains(self, weights: Array, covariance: Array, shares: Sequence[float]) -> Array:
-        r"""What rows of two classes, each predicted without itself, gain in log likelihood by shares of a covariance.
+        """What rows of two classes, each predicted without itself, gain in log likelihood by shares of a covariance.
 
-        The output of a row without itself is :math:`y_n-v_ng_n/(1-b_nv_n)` to first order, with the row's slope and
-        curvature, and the variance :math:`v_n` of its output.  Of what each share gains over the first come sums over
-        the rows, and sums of squares, (2, len(shares)).
+        The output of a row without itself is :math:`y_n-v_ng_n/(1-b_nv_n)` to first order, with its slope, curvature
+        and variance.  Of what each share gains over the first come sums over the rows, and of squares, (2, shares).
         """
         xp, likelihood, y = self.place.xp, self._classes(), self.predict(weights)
         curvature, counts = likelihood.curvature(y), likelihood.weights[:, None]

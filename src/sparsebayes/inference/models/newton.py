@@ -66,10 +66,7 @@ class Mode:
 
 
 def find_mode(start: Point, alpha: Array) -> Mode:
-    """Damped Newton to the mode of the posterior (T&F eq. 10), from a warm start.
-
-    The line search makes it converge from anywhere: the log posterior is strictly concave.
-    """
+    """Damped Newton to the mode of the posterior (T&F eq. 10), which is strictly concave, from a warm start."""
     # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
     exact = start.columns.problem.parent is None
     enough, last = (_NEWTON_DECREMENT, 2) if exact else (_ROUGH_DECREMENT, 1)

@@ -1,8 +1,6 @@
-r"""What a solver sees: a weighted Gaussian problem.
+"""What a solver sees: a weighted Gaussian problem, or another one (``mode.py``), of which the search may see a part.
 
-With row weights :math:`\mathbf B = \beta\mathbf W` every product that learning needs is one of the whitened design
-:math:`\mathbf W^{1/2}\boldsymbol\Phi` with a few vectors.  A solver never learns where the design lives, which
-likelihood gave the weights, or what the functions are.
+A solver never learns where the design lives, which likelihood gave the weights, or what the functions are.
 """
 
 from __future__ import annotations
@@ -132,8 +130,7 @@ class GaussianProblem(PartOfProblem):
     inclusion_cost : float
         Log prior odds against a function, in nats.
     n_observations : float, optional
-        Number of observations in the sense of the evidence, where it is not the sum of the weights: a row whose noise
-        is known to be larger weighs less and is still one observation.
+        Number of observations in the sense of the evidence, where it is not the sum of the weights.
     offered : ndarray of bool, shape (M,), optional
         Functions that may enter in the place of others only (see ``moves.py``).
     landmarks : ndarray of int, optional
@@ -145,8 +142,7 @@ class GaussianProblem(PartOfProblem):
     sample : GaussianProblem, optional
         The problem of the same functions on a part of the rows, where there are many: the search begins there.
     precisions : ndarray of shape (N,), optional
-        The part of the weights that says how small the noise of a row is, and not how often the row is there; None
-        where that is one for all rows.
+        The part of the weights that says how small the noise of a row is, and not how often the row is there.
     parent, members : GaussianProblem, ndarray of int, optional
         The problem of which this is a part, and its functions there.
     unexplained : float
@@ -287,10 +283,7 @@ class GaussianProblem(PartOfProblem):
         return self._variant(weights=weights, n_observations=n_observations)
 
     def precise(self, precisions: Array) -> GaussianProblem:
-        r"""The same problem with the noise :math:`\sigma^2/\rho_n` in row n.
-
-        The evidence is complete where :math:`\prod_n\rho_n=1`, each factor as often as its row is there.
-        """
+        r"""The same problem with the noise :math:`\sigma^2/\rho_n` in row n, where :math:`\prod_n\rho_n=1`."""
         all_of_them = precisions if self.precisions is None else self.precisions * precisions
         return self._variant(weights=self.weights * precisions, precisions=all_of_them)
 
@@ -300,11 +293,7 @@ class GaussianProblem(PartOfProblem):
         return self.weights if self.precisions is None else self.weights / self.precisions
 
     def share(self, used: float) -> float:
-        """Share of the rows that so many well-determined weights use up; a row and its copies are one row here.
-
-        However often a row is there, one function reproduces it and all its copies: a weight of k, like k copies, makes
-        it no harder for functions to use up all that the data say.
-        """
+        """Share of the rows that so many well-determined weights use up; a row and its copies are one row here."""
         problem = self
         while problem.parent is not None:
             problem = problem.parent
@@ -330,9 +319,8 @@ class GaussianProblem(PartOfProblem):
         """What is the same in two rows only where these are copies: their targets, and a sum of their functions.
 
         Rows that differ anywhere have different sums by almost any factors.  These go to the functions in the order of
-        what each explains by itself, so that it matters neither in which order functions or rows came nor how often,
-        and are relative to norms, so that units do not matter either.  The design is that of the functions, or what
-        stands in for them.
+        what each explains by itself, relative to norms, so that neither orders, copies nor units matter.  The design is
+        that of the functions, or what stands in for them.
         """
         if len(np.unique(self.targets, axis=0)) == len(self.targets):
             return self.targets  # rows with different targets are different
@@ -397,7 +385,7 @@ class GaussianProblem(PartOfProblem):
         """What to search in instead, where that is known before any function is scored; None where it is not.
 
         A compression is exact enough for a noise that is learned through it, not for any that is given.  ``tell`` is
-        called on the way through all rows, with the share of them that is done.
+        called with the share of the rows that a pass over them has behind it.
         """
         if self.sample is not None:  # its candidates were chosen already
             return self.on_fewer_rows(tell)
@@ -435,9 +423,8 @@ class GaussianProblem(PartOfProblem):
         r"""The problem of r rows that is exactly this one with the stand-in for its design.
 
         With :math:`\boldsymbol\Phi=\mathbf L\mathbf M^\top` and :math:`\mathbf L^\top\mathbf W\mathbf L=\mathbf
-        T^\top\mathbf T`, the columns of :math:`\mathbf L\mathbf T^{-1}` are orthonormal in the weights' inner product:
-        nothing that matters is lost in :math:`(\mathbf T\mathbf M^\top, \mathbf T^{-\top}\mathbf L^\top\mathbf W\mathbf
-        t)` but the sum of squares of the targets outside their span.
+        T^\top\mathbf T` it has the rows :math:`\mathbf T\mathbf M^\top` and targets :math:`\mathbf T^{-\top}\mathbf
+        L^\top\mathbf W\mathbf t` in the orthonormal basis :math:`\mathbf L\mathbf T^{-1}`.
         """
         if self.stand_in is None:
             raise ValueError("the problem has no design to stand in")
@@ -449,10 +436,7 @@ class GaussianProblem(PartOfProblem):
         return self._on_rows(self.stand_in.with_rows(factor), targets, places=self.places, parent=parent)
 
     def on_fewer_rows(self, tell: Callable[[float], None] = lambda done: None) -> GaussianProblem:
-        """The problem with as many rows as it has functions, and the same inner products, by way of its sample.
-
-        That takes a pass over all rows, on which ``tell`` is called with the share of them that is done.
-        """
+        """The problem on as many rows as functions, with the same inner products, by a pass over all."""
         if self._triangle is None:
             self._triangle = self._reduce(tell)
         rows, targets = self._triangle
@@ -464,8 +448,7 @@ class GaussianProblem(PartOfProblem):
         With :math:`\mathbf R_1^\top\mathbf R_1` the inner products on the sample, slightly regularised, the columns of
         :math:`\mathbf P=\mathbf W^{1/2}\boldsymbol\Phi\mathbf R_1^{-1}` are not nearly dependent, so that nothing that
         matters is lost in :math:`\mathbf P^\top\mathbf P=\mathbf T^\top\mathbf T`, and :math:`(\mathbf T\mathbf R_1,
-        \mathbf T^{-\top}\mathbf P^\top\mathbf W^{1/2}\mathbf t)` stand for all rows.  That takes one pass, half of it
-        products with a triangle and half sums of squares, at the speed of the processor and not of the memory.
+        \mathbf T^{-\top}\mathbf P^\top\mathbf W^{1/2}\mathbf t)` stand for all rows.
         """
         if self.sample is None:
             raise ValueError("the problem has no part of its rows")
@@ -505,9 +488,8 @@ def with_bias(members: Index, bias: int | None) -> Index:
 
 
 def moment_problem(design: MomentDesign, eligible: NDArray[np.bool_] | None = None) -> GaussianProblem:
-    """Problem with exactly the moments of the design, on the few rows of their root.
+    """Problem with exactly the moments of the design, on the few rows of their root, which carry the weight of its N.
 
-    Every solver runs on it as on data: the evidence sees the design's N, since the rows carry its weight between them.
     By default all functions may enter but copies of an earlier one, which has the same inner products with everything.
     """
     enter = representatives(DenseDesign(design.G)) == np.arange(len(design.G)) if eligible is None else eligible

@@ -1,7 +1,6 @@
-r"""Moves of several functions at once: exchange, merge and split, evaluated exactly.
+r"""Moves of several functions at once: exchange, merge and split, evaluated exactly (docs/dictionary.md).
 
-With the model held, let :math:`C^{-1}` be the inverse of the covariance of the targets, :math:`S_{mn}=\phi_m^\top
-C^{-1}\phi_n` and :math:`Q_m=\phi_m^\top C^{-1}t`.  Taking functions J out of the model is a low-rank change,
+Taking functions J out of the model changes S and Q of all functions by low rank (T&F eqs 40, 41),
 
 .. math::
 
@@ -9,10 +8,9 @@ C^{-1}\phi_n` and :math:`Q_m=\phi_m^\top C^{-1}t`.  Taking functions J out of th
     Q^{-J}_m = Q_m + c_{mJ}\,\Sigma_{JJ}^{-1}\,\mu_J, \qquad
     c_{mJ} = \beta\,\phi_m^\top W\Phi\Sigma_{\cdot J} ,
 
-so that the change of the evidence is known for every pair (j out, i in), every merge (j, k out, i in) and every split
-(j out, i, i' in), without computing any of these models.  The numerical trouble with such pairs comes from functions
-that are nearly dependent: their :math:`s` is a small difference.  A candidate whose s is not above rounding is never
-considered, and every move that looks best is made on a copy and stands only if the evidence, computed anew, rises.
+so that no other model is computed for what an exchange (j out, i in), a merge (j, k out, i in) or a split (j out, i, i'
+in) would gain.  A candidate whose s is not above rounding is never considered, and the moves that look best stand only
+if the evidence, computed anew, rises.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ class Linearised:
     def without(self, out: list[int]) -> tuple[Array, Array]:
         """``s`` and mean ``q²`` of all functions once these are out of the model (T&F eqs 40, 41)."""
         block = np.linalg.inv(self.active.covariance[np.ix_(out, out)])
-        c, mean = self.cross[:, out], self.active.mean.reshape(self.active.size, -1)[out]
+        c, mean = self.cross[:, out], self.active.means[out]
         s = self.S + np.einsum("mj,jk,mk->m", c, block, c)
         return s, np.mean((self.Q + c @ (block @ mean)) ** 2, axis=1)
 
@@ -87,12 +85,9 @@ class Linearised:
         return best, np.where(allowed, self.active.problem.n_targets * contribution(best, s, q2), -np.inf)
 
     def lost(self, out: list[int]) -> float:
-        r"""Evidence that functions bring together, that of the model over the model without them.
-
-        :math:`\tfrac12[\mu_J^\top\Sigma_{JJ}^{-1}\mu_J + T\log|\mathbf A_J\Sigma_{JJ}|]`.
-        """
+        r"""What functions bring: :math:`\tfrac12[\mu_J^\top\Sigma_{JJ}^{-1}\mu_J + T\log|\mathbf A_J\Sigma_{JJ}|]`."""
         block = self.active.covariance[np.ix_(out, out)]
-        mean = self.active.mean.reshape(self.active.size, -1)[out]
+        mean = self.active.means[out]
         _, log_det = np.linalg.slogdet(block * self.active.alpha[out])
         quadratic = float(np.sum(mean * np.linalg.solve(block, mean)))
         return 0.5 * (quadratic + self.active.problem.n_targets * float(log_det))
@@ -140,8 +135,10 @@ def best_splits(active: Active, tol: float) -> Iterator[Swap]:
 
 def perform(active: Active, swap: Swap) -> Active | None:
     """The model after the move, computed on a copy; None where the objective does not rise."""
-    after = active.swapped(swap.out, swap.into, swap.alpha)
-    return after if after is not None and after.objective() > active.objective() else None
+    stays = [k for k in range(active.size) if k not in swap.out]
+    functions = [*(active.indices[k] for k in stays), *swap.into]
+    after = active.like(active.problem, functions, np.append(active.alpha[stays], swap.alpha))
+    return after if after.objective() > active.objective() else None
 
 
 # -- low-rank changes --------------------------------------------------------------------------------------
