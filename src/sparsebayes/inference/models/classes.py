@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Array, Scores, best_alpha
 from sparsebayes.inference.models.linalg import cholesky, condition, inverse_upper, log_det, solve_cholesky
-from sparsebayes.inference.models.mode import LaplaceProblem
-from sparsebayes.inference.models.newton import conjugate_gradients, line_search
+from sparsebayes.inference.models.mode import LaplaceProblem, line_search
 from sparsebayes.inference.models.problem import Index
 from sparsebayes.likelihood import Categorical, softmax
 from sparsebayes.threads import on_all_cores
@@ -45,6 +44,8 @@ _NEAR = np.exp(np.linspace(-8.0, 8.0, 161))
 _RANGE = (1e-14, 1e14)
 # Newton's method ends where its next step would raise the log posterior by less than this (nats); steps at most.
 _ENOUGH, _NEWTON = 1e-3, 100
+# Directions of conjugate gradients at most, and what part of the squared residual they leave.
+_DIRECTIONS, _LEFT = 25, 1e-3
 # Rows whose products are made at once, and runs of them from which on they are made side by side.
 _RUN, _SIDE_BY_SIDE = 4096, 8
 # Error of a height by rounding, as a part of it: what rises by less cannot be told from what does not.
@@ -209,7 +210,7 @@ class ClassModel:
             found = np.column_stack([solve_cholesky(*one) for one in zip(factors, left.T, strict=True)])
             return found - found.mean(axis=1, keepdims=True)
 
-        return conjugate_gradients(curve, slope, scaled)
+        return _conjugate_gradients(curve, slope, scaled)
 
     @property
     def height(self) -> float:
@@ -484,3 +485,23 @@ class ClassModel:
     def covariances(self) -> list[Array]:
         """Of the weights of every class against the others, by Laplace."""
         return [root @ root.T for root in self._roots]
+
+
+def _conjugate_gradients(
+    curve: Callable[[Array], Array], right: Array, scaled: Callable[[Array], Array]
+) -> tuple[Array, bool]:
+    """Solve ``curve(step) = right`` roughly, preconditioned by ``scaled``; and whether few directions were enough."""
+    found, left = np.zeros_like(right), right
+    towards = scaled(left)
+    direction, size = towards, float(np.vdot(left, towards))
+    enough = _LEFT * size
+    for _ in range(_DIRECTIONS if size > 0.0 else 0):
+        curved = curve(direction)
+        length = size / float(np.vdot(direction, curved))
+        found, left = found + length * direction, left - length * curved
+        towards = scaled(left)
+        before, size = size, float(np.vdot(left, towards))
+        if size <= enough:
+            break
+        direction = towards + (size / before) * direction
+    return found, size <= enough

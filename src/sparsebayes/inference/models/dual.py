@@ -28,8 +28,7 @@ from sparsebayes.inference.models.evidence import Array, Statistics, gaussian_ev
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, log_det
-from sparsebayes.inference.models.mode import ActiveColumns
-from sparsebayes.inference.models.newton import find_mode
+from sparsebayes.inference.models.mode import ActiveColumns, find_mode
 
 # Up to this bound on the condition number of G its Cholesky factor is good to ten digits; beyond, the factor comes from
 # the square root of G, at twice the cost.

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from sparsebayes.inference.models.evidence import Array, Statistics, alpha_hessian, best_moves
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, condition, inverse_upper, solve_cholesky
-from sparsebayes.inference.models.mode import LaplaceProblem, Point
+from sparsebayes.inference.models.mode import LaplaceProblem, Mode, Point, find_mode
 from sparsebayes.inference.models.nearest import nearest_root
-from sparsebayes.inference.models.newton import Mode, find_mode
 from sparsebayes.inference.models.screening import Measured
 
 # An addition that does not gain enough is tried again with the precision this many times larger.

@@ -21,8 +21,7 @@ from sparsebayes.callers import stack_level
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper
-from sparsebayes.inference.models.mode import LaplaceProblem
-from sparsebayes.inference.models.newton import Mode, find_mode
+from sparsebayes.inference.models.mode import LaplaceProblem, Mode, find_mode
 from sparsebayes.likelihood import Poisson
 
 # The largest change of a log variance, in any direction, that still counts; one that does not matter, and may be
