@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from sparsebayes.design import RESOLVED, ScreenedDesign, projected
 from sparsebayes.inference.models.evidence import Array, Statistics, best_moves
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram, SmallPosterior
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.linalg import tall_qr
+from sparsebayes.inference.models.linalg import condition, tall_qr
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.models.screening import may_gain
 
@@ -40,37 +41,30 @@ class Factors:
     ----------
     U, R : ndarray of shape (rows, u), (u, a)
         Orthonormal basis of the columns, and their coordinates in it, a triangle.
-    z, residual : ndarray of shape (u, T), (rows, T)
-        Coordinates of the targets, and the targets outside the basis.
+    z, residual, rest : ndarray of shape (u, T), (rows, T), float
+        Coordinates of the targets, the targets outside the basis, and their sum of squares.
+    C : ndarray of shape (u, M)
+        Correlations of the dictionary with the basis, made when a move first needs them.
     """
 
     problem: GaussianProblem
     U: Array
     R: Array
-    z: Array
-    residual: Array
     _C: Array | None = None
 
     @classmethod
     def of(cls, problem: GaussianProblem, indices: list[int]) -> Factors:
         """Of functions of a problem, from the data."""
-        U, R = tall_qr(problem.columns(np.array(indices, dtype=np.intp)))
-        z = U.T @ problem.target
-        return cls(problem, U, R, z, problem.target - U @ z)
+        return cls(problem, *tall_qr(problem.columns(np.array(indices, dtype=np.intp))))
 
-    @cached_property
-    def rest(self) -> float:
-        """Sum of squares of the targets outside the basis."""
-        return float(np.sum(self.residual**2)) + self.problem.unexplained
-
-    @property
-    def correlated(self) -> bool:
-        """Whether the correlations with the whole dictionary are known."""
-        return self._C is not None
+    def __post_init__(self) -> None:
+        self.z = self.U.T @ self.problem.target
+        self.residual = self.problem.target - self.U @ self.z
+        self.rest = float(np.sum(self.residual**2)) + self.problem.unexplained
 
     @property
     def C(self) -> Array:
-        """Correlations of the dictionary with the basis, (u, M), made when a move first needs them."""
+        """Correlations of the dictionary with the basis."""
         if self._C is None:
             self._C = self.problem.correlate(self.U).T
         return self._C
@@ -85,23 +79,19 @@ class Factors:
             inner += step
         rho = float(np.linalg.norm(phi))
         if rho <= _IN_SPAN * np.sqrt(problem.sqnorms[i]):
-            return Factors(problem, self.U, np.hstack([self.R, inner]), self.z, self.residual, self._C)
+            return Factors(problem, self.U, np.hstack([self.R, inner]), self._C)
         new = phi / rho
         R = np.zeros((u + 1, a + 1))
         R[:u, :a], R[:u, a:], R[u, a] = self.R, inner, rho
-        z = new.T @ self.residual
         C = None if self._C is None else np.vstack([self._C, problem.correlate(new).T])
-        residual = self.residual - new @ z
-        return Factors(problem, np.hstack([self.U, new]), R, np.vstack([self.z, z]), residual, C)
+        return Factors(problem, np.hstack([self.U, new]), R, C)
 
     def restricted(self, stays: NDArray[np.bool_]) -> Factors:
-        """Of some of the functions; the span shrinks, so that what it explained returns to the residual."""
+        """Of some of the functions, whose span is smaller."""
         b = min(len(self.R), int(np.sum(stays)))
         q, r = np.linalg.qr(self.R[:, stays], mode="complete")
-        z = q.T @ self.z
-        residual = self.residual + self.U @ (q[:, b:] @ z[b:])
         C = None if self._C is None else q[:, :b].T @ self._C
-        return Factors(self.problem, self.U @ q[:, :b], r[:b], z[:b], residual, C)
+        return Factors(self.problem, self.U @ q[:, :b], r[:b], C)
 
 
 class ActiveSet(Active):
@@ -140,13 +130,7 @@ class ActiveSet(Active):
         return cls(problem, beta, indices, alpha)
 
     def like(
-        self,
-        problem: GaussianProblem,
-        indices: list[int],
-        alpha: Array,
-        *,
-        beta: float | None = None,
-        mean: Array | None = None,
+        self, problem: Any, indices: list[int], alpha: Array, *, beta: float | None = None, mean: Array | None = None
     ) -> ActiveSet:
         """The model of these functions; its weights follow, so that known ones are of no use."""
         return ActiveSet.from_model(problem, indices, alpha, self.beta if beta is None else beta)
@@ -187,7 +171,7 @@ class ActiveSet(Active):
     def fragile(self) -> bool:
         """Whether a variance inflation factor in the model is so large that rounding in the factors shows in Q."""
         precision = self.alpha + self.beta * self.problem.sqnorms[self.indices]
-        return bool(np.any(precision * np.diagonal(self.covariance) > _COLLINEAR))
+        return bool(np.any(precision * self.variance > _COLLINEAR))
 
     @property
     def _columns(self) -> Array:
@@ -225,7 +209,7 @@ class ActiveSet(Active):
         if not self.indices:
             return beta * problem.sqnorms, beta * problem.projection
         mixing, fitted = beta * (self.R @ self.posterior.root), self.R @ self.mean
-        if self.factors.correlated:
+        if self.factors._C is not None:
             C, rows = self.factors.C, np.hstack([fitted, mixing]).T  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
             explained, squares = projected(lambda some: rows @ C[:, some], fitted.shape[1], C.shape[1])
         else:
@@ -268,10 +252,7 @@ class ActiveSet(Active):
 
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
-        if self.size == 0:
-            return 1.0
-        stacked = np.vstack([np.sqrt(self.beta) * self.R, np.diag(np.sqrt(self.alpha))])
-        return float(np.linalg.cond(stacked / np.linalg.norm(stacked, axis=0)) ** 2)
+        return condition(np.vstack([np.sqrt(self.beta) * self.R, np.diag(np.sqrt(self.alpha))]))
 
     def doubtful(self, functions: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which functions and the model are nearly dependent."""
@@ -296,8 +277,7 @@ class ActiveSet(Active):
 
     def restricted(self, stays: NDArray[np.bool_]) -> ActiveSet:
         """With some of its functions only."""
-        kept = [i for i, stay in zip(self.indices, stays, strict=True) if stay]
-        return ActiveSet(self.problem, self.beta, kept, self.alpha[stays], self.factors.restricted(stays))
+        return ActiveSet(self.problem, self.beta, self._kept(stays), self.alpha[stays], self.factors.restricted(stays))
 
     def settled(self, tol: float, *, learn_noise: bool) -> ActiveSet:
         """At the joint maximum, by the model of the loop."""

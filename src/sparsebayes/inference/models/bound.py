@@ -118,8 +118,7 @@ class BoundActive(Active):
 
     def restricted(self, stays: NDArray[np.bool_]) -> BoundActive:
         """With some of its functions only."""
-        kept = [i for i, stay in zip(self.indices, stays, strict=True) if stay]
-        return BoundActive(self.problem, kept, self.alpha[stays], self.xi)
+        return BoundActive(self.problem, self._kept(stays), self.alpha[stays], self.xi)
 
     def without(self, j: int) -> Active:
         """Without the j-th function, at the best parameters of the bound."""

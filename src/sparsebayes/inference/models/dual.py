@@ -111,8 +111,7 @@ class DualActive(Dual):
 
     def restricted(self, stays: NDArray[np.bool_]) -> DualActive:
         """Some of the functions."""
-        kept = np.array(self.indices)[stays].tolist()
-        return DualActive(self.problem, kept, self.alpha[stays], self.beta, self.R[:, stays])
+        return DualActive(self.problem, self._kept(stays), self.alpha[stays], self.beta, self.R[:, stays])
 
     def evidence(self) -> float:
         """Log evidence."""
@@ -167,8 +166,8 @@ class DualLaplace(Dual):
 
     def restricted(self, stays: NDArray[np.bool_]) -> DualLaplace:
         """Some of the functions."""
-        kept = np.array(self.indices)[stays].tolist()
-        return DualLaplace(self.problem, kept, self.alpha[stays], self._columns[:, stays], self._mode.mean)
+        columns = self._columns[:, stays]
+        return DualLaplace(self.problem, self._kept(stays), self.alpha[stays], columns, self._mode.mean)
 
     def evidence(self) -> float:
         """Laplace's log evidence."""

@@ -223,6 +223,10 @@ class Active(ABC):
     def moved(self, alpha: Array, beta: float) -> Self:
         """With all precisions, and the noise, changed together."""
 
+    def _kept(self, stays: NDArray[np.bool_]) -> list[int]:
+        """Some of the functions."""
+        return [i for i, stay in zip(self.indices, stays, strict=True) if stay]
+
     @abstractmethod
     def restricted(self, stays: NDArray[np.bool_]) -> Self:
         """With some of its functions only."""

@@ -166,7 +166,7 @@ class LaplaceActive(Active):
         others = np.array(self.indices) != i
         if np.isfinite(alpha):
             return self._tried(self._mode.point, np.where(others, self.alpha, alpha))
-        return self._tried(self._kept(others), self.alpha[others], -self.problem.inclusion_cost)
+        return self._tried(self._left(others), self.alpha[others], -self.problem.inclusion_cost)
 
     def joined(self, functions: list[int], alpha: Array, at_least: float) -> LaplaceActive | None:
         r"""With several functions more, at precisions with which that gains ``at_least``.
@@ -252,16 +252,16 @@ class LaplaceActive(Active):
 
     def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
         """With some of its functions only."""
-        return LaplaceActive(find_mode(self._kept(stays), self.alpha[stays]))
+        return LaplaceActive(find_mode(self._left(stays), self.alpha[stays]))
 
-    def _kept(self, stays: NDArray[np.bool_]) -> Point:
+    def _left(self, stays: NDArray[np.bool_]) -> Point:
         r"""Some of the functions, about where their mode is once the others are zero.
 
         With the others d and the rest r it is at :math:`w_r - \Sigma_{rd}\Sigma_{dd}^{-1}w_d` to first order.
         """
         goes = ~stays
         pull = solve_cholesky(cholesky(self.covariance[np.ix_(goes, goes)]), self.mean[goes])
-        columns = self.problem.active(np.array(self.indices, dtype=np.intp)[stays].tolist())
+        columns = self.problem.active(self._kept(stays))
         return columns.at(self.mean[stays] - self.covariance[np.ix_(stays, goes)] @ pull)
 
     def gradient(self) -> Array:

@@ -114,7 +114,7 @@ def log_det(factor: Array) -> float:
 
 
 def condition(factor: Array) -> float:
-    """Condition number of a matrix scaled to unit diagonal, from a triangular factor."""
+    """Condition number of a matrix scaled to unit diagonal, from any factor."""
     return float(np.linalg.cond(factor / np.linalg.norm(factor, axis=0))) ** 2 if len(factor) else 1.0
 
 

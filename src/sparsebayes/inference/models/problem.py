@@ -176,8 +176,9 @@ class GaussianProblem(PartOfProblem):
         return float(np.sum(self.weights)) if self.n_observations is None else self.n_observations
 
     @cached_property
-    def _root(self) -> Array:
-        return np.sqrt(self.weights)[:, None]
+    def row_scale(self) -> Array:
+        """Square roots of the sample weights."""
+        return np.sqrt(self.weights)
 
     @cached_property
     def _even(self) -> bool:
@@ -186,7 +187,7 @@ class GaussianProblem(PartOfProblem):
     @cached_property
     def target(self) -> Array:
         """Targets times the roots of the weights."""
-        return self._root * self.targets
+        return self.row_scale[:, None] * self.targets
 
     @property
     def n_targets(self) -> int:
@@ -236,11 +237,6 @@ class GaussianProblem(PartOfProblem):
             rows[: len(self.centres)] = self.centres
         return rows
 
-    @property
-    def row_scale(self) -> Array:
-        """Square roots of the sample weights."""
-        return self._root[:, 0]
-
     def columns(self, idx: Index) -> Array:
         """Whitened columns."""
         return self._whiten(self.design.columns(idx))
@@ -250,7 +246,7 @@ class GaussianProblem(PartOfProblem):
         if self._moments is not None:
             return self.design.correlate(self._whiten(vectors))
         k = self.n_targets
-        found, norms = self.design.moments(self._root * np.hstack([self.target, vectors]), self.weights)
+        found, norms = self.design.moments(self.row_scale[:, None] * np.hstack([self.target, vectors]), self.weights)
         self._moments = norms, found[:, :k]
         return found[:, k:]
 
@@ -263,12 +259,12 @@ class GaussianProblem(PartOfProblem):
 
     def _whiten(self, values: Array, rows: slice = slice(None)) -> Array:
         """Values on some rows times the roots of the weights; themselves, which may be large, where these are one."""
-        return values if self._even else self._root[rows] * values
+        return values if self._even else self.row_scale[rows, None] * values
 
     def _learned(self) -> tuple[Array, Array]:
         """Squared norms, and inner products with the targets, by a pass over the rows where they are not known."""
         while self._moments is None:
-            self.correlate(np.zeros((len(self._root), 0)))
+            self.correlate(np.zeros((len(self.weights), 0)))
         return self._moments
 
     def priced(self, inclusion_cost: float) -> GaussianProblem:
@@ -294,9 +290,7 @@ class GaussianProblem(PartOfProblem):
 
     def share(self, used: float) -> float:
         """Share of the rows that so many well-determined weights use up; a row and its copies are one row here."""
-        problem = self
-        while problem.parent is not None:
-            problem = problem.parent
+        problem, _ = self.whole([])
         if not problem.rowwise or used <= _FEW * len(problem.weights):
             return used / self.n_effective
         return used / min(self.n_effective, problem.different)

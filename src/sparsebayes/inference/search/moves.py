@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Array, best_alpha, contribution
 from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.linalg import cosines
 
 # Fraction of βφᵀWφ above which s has correct digits after a deletion.
 _RESOLVED = 1e-11
@@ -121,13 +122,12 @@ def best_splits(active: Active, tol: float) -> Iterator[Swap]:
     found: list[Swap] = []
     for j in range(active.size):
         s, _ = linear.without([j])
-        allowed = linear.open(s)
-        likeness = np.where(allowed, linear.cross[:, j] ** 2 / np.where(s > 0.0, s, 1.0), -np.inf)
+        likeness = np.where(linear.open(s), linear.cross[:, j] ** 2 / np.where(s > 0.0, s, 1.0), -np.inf)
         near = np.argsort(-likeness, kind="stable")[:_HALVES]
         near = near[np.isfinite(likeness[near])]
         if len(near) < 2:
             continue
-        first, second, alphas, gain = _pair(active, linear, j, near)
+        first, second, alphas, gain = _pair(linear, j, near)
         pair = int(near[first]), int(near[second])
         found.append(Swap("split", (j,), pair, alphas, gain - linear.lost([j]) - active.problem.inclusion_cost))
     yield from _best(found, tol)
@@ -154,21 +154,19 @@ def _replace(found: Linearised, kind: str, out: list[int]) -> Swap:
 
 def _partners(active: Active) -> Iterator[tuple[int, int]]:
     """Pairs of functions with strongly correlated weights, each once."""
-    scale = np.sqrt(np.diagonal(active.covariance))
-    likeness = np.abs(active.covariance / np.outer(scale, scale))
+    likeness = cosines(active.covariance)
     np.fill_diagonal(likeness, -1.0)
     order = np.argsort(-likeness, axis=1, kind="stable")[:, :_NEIGHBOURS]
     pairs = {(min(j, int(k)), max(j, int(k))) for j in range(active.size) for k in order[j] if k != j}
     yield from sorted(pairs)
 
 
-def _pair(
-    active: Active, linear: Linearised, j: int, near: NDArray[np.intp]
-) -> tuple[int, int, tuple[float, float], float]:
+def _pair(linear: Linearised, j: int, near: NDArray[np.intp]) -> tuple[int, int, tuple[float, float], float]:
     """Best two of these functions to take the place of function j: which, their precisions, and what they bring.
 
     The two precisions are found by turns, each exactly given the other, for all pairs at once.
     """
+    active = linear.active
     block, change = 1.0 / active.covariance[j, j], linear.cross[near, j]
     columns = active.problem.columns(near)
     shared = active.beta * (columns.T @ active.problem.columns(np.array(active.indices)))
@@ -177,16 +175,15 @@ def _pair(
     q = linear.Q[near] + block * change[:, None] * active.mean[j]
     targets = active.problem.n_targets
     s, q2, product = np.diagonal(joint).copy(), np.mean(q**2, axis=1), q @ q.T / targets
-    alpha = np.full(joint.shape, np.inf)  # of the first of each pair; the second is then on its own
-    s2, q3 = np.broadcast_to(s[None, :], joint.shape), np.broadcast_to(q2[None, :], joint.shape)
-    second = best_alpha(s2, q3)
+    (s1, p1), (s2, p2) = (s[:, None], q2[:, None]), (s[None, :], q2[None, :])  # of the first and second of each pair
+    alpha, second = best_alpha(s1, p1), best_alpha(s2, p2)
+    beside, kept = s2, p2  # of the second once the first is in the model
     for _ in range(_ALTERNATIONS):
-        alpha = best_alpha(*_given(s[:, None], q2[:, None], s[None, :], q2[None, :], joint, product, second))
-        s2, q3 = _given(s[None, :], q2[None, :], s[:, None], q2[:, None], joint, product, alpha)
-        second = best_alpha(s2, q3)
-    first = contribution(alpha, np.broadcast_to(s[:, None], alpha.shape), np.broadcast_to(q2[:, None], alpha.shape))
-    total = targets * (first + contribution(second, s2, q3))
-    usable = np.isfinite(alpha) & np.isfinite(second) & (s2 > _RESOLVED * linear.norms[near])
+        alpha = best_alpha(*_given(s1, p1, s2, p2, joint, product, second))
+        beside, kept = _given(s2, p2, s1, p1, joint, product, alpha)
+        second = best_alpha(beside, kept)
+    total = targets * (contribution(alpha, s1, p1) + contribution(second, beside, kept))
+    usable = np.isfinite(alpha) & np.isfinite(second) & (beside > _RESOLVED * linear.norms[near])
     total = np.where(usable & ~np.eye(len(near), dtype=bool), total, -np.inf)
     i, k = np.unravel_index(int(np.argmax(total)), total.shape)
     return int(i), int(k), (float(alpha[i, k]), float(second[i, k])), float(total[i, k])
