@@ -167,7 +167,6 @@ class GaussianProblem(PartOfProblem):
     parent: GaussianProblem | None = None
     members: Index | None = None
     unexplained: float = 0.0
-    _moments: tuple[Array, Array] | None = field(default=None, init=False, repr=False)
     _triangle: tuple[Array, Array] | None = field(default=None, init=False, repr=False)
 
     @cached_property
@@ -209,15 +208,20 @@ class GaussianProblem(PartOfProblem):
         """Smallest noise variance that the targets can support numerically."""
         return FLOOR * self.mean_square
 
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        projection, sqnorms = self.design.moments(self.row_scale[:, None] * self.target, self.weights)
+        return sqnorms, projection
+
     @property
     def sqnorms(self) -> Array:
         """Weighted squared norms of the functions."""
-        return self._learned()[0]
+        return self._moments[0]
 
     @property
     def projection(self) -> Array:
         """Weighted inner products of the functions with the targets."""
-        return self._learned()[1]
+        return self._moments[1]
 
     @cached_property
     def eligible(self) -> NDArray[np.bool_]:
@@ -242,30 +246,16 @@ class GaussianProblem(PartOfProblem):
         return self._whiten(self.design.columns(idx))
 
     def correlate(self, vectors: Array) -> Array:
-        """Correlations of all functions with whitened vectors; the first pass also finds norms and projections."""
-        if self._moments is not None:
-            return self.design.correlate(self._whiten(vectors))
-        k = self.n_targets
-        found, norms = self.design.moments(self.row_scale[:, None] * np.hstack([self.target, vectors]), self.weights)
-        self._moments = norms, found[:, :k]
-        return found[:, k:]
+        """Correlations of all functions with whitened vectors."""
+        return self.design.correlate(self._whiten(vectors))
 
     def project(self, vectors: Array, basis: Array) -> tuple[Array, Array]:
         """Correlations of all functions with some vectors, and sums of squares of those with others."""
-        if self._moments is not None:
-            return self.design.project(self._whiten(vectors), self._whiten(basis))
-        found, k = self.correlate(np.hstack([vectors, basis])), vectors.shape[1]
-        return found[:, :k], np.einsum("mp,mp->m", found[:, k:], found[:, k:])
+        return self.design.project(self._whiten(vectors), self._whiten(basis))
 
     def _whiten(self, values: Array, rows: slice = slice(None)) -> Array:
         """Values on some rows times the roots of the weights; themselves, which may be large, where these are one."""
         return values if self._even else self.row_scale[rows, None] * values
-
-    def _learned(self) -> tuple[Array, Array]:
-        """Squared norms, and inner products with the targets, by a pass over the rows where they are not known."""
-        while self._moments is None:
-            self.correlate(np.zeros((len(self.weights), 0)))
-        return self._moments
 
     def priced(self, inclusion_cost: float) -> GaussianProblem:
         """The same problem with another cost of a function."""
@@ -482,14 +472,11 @@ def with_bias(members: Index, bias: int | None) -> Index:
 
 
 def moment_problem(design: MomentDesign, eligible: NDArray[np.bool_] | None = None) -> GaussianProblem:
-    """Problem with exactly the moments of the design, on the few rows of their root, which carry the weight of its N.
+    """Problem with exactly the moments of the design, on the few rows of their root, which stand for its N.
 
     By default all functions may enter but copies of an earlier one, which has the same inner products with everything.
     """
     enter = representatives(DenseDesign(design.G)) == np.arange(len(design.G)) if eligible is None else eligible
     root = design.root()
-    n_rows = len(root.columns)
-    weight = design.N / n_rows
-    scale = 1.0 / np.sqrt(weight)
-    columns, targets = DenseDesign(scale * root.columns), scale * root.targets
-    return GaussianProblem(columns, targets, np.full(n_rows, weight), enter, rowwise=False)
+    columns, one = DenseDesign(root.columns), np.ones(len(root.columns))
+    return GaussianProblem(columns, root.targets, one, enter, n_observations=design.N, rowwise=False)
