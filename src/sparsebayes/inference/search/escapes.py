@@ -90,7 +90,8 @@ def doubt(active: Active, refused: set[int], tol: float) -> tuple[str, int, Acti
 
     Those that do not are refused from then on.  The moves are to do without each function that brings little, to give
     others the precision that their scores ask for, and to add the best of those left out with the prior variance that
-    its least-squares weight suggests: where rows saturate, the evidence can rise although it falls at first.
+    its least-squares weight suggests: where rows saturate, the evidence can rise although it falls at first, and has
+    ridges on which no step brings what the slope promises.
     """
     s, q2 = active.leave_one_out()
     brings = contribution(active.alpha, s, q2) - active.problem.inclusion_cost
