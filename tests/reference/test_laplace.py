@@ -9,8 +9,7 @@ from sparsebayes import RVC, SparseBayesClassifier
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference import Status
 from sparsebayes.inference.models.laplace import LaplaceActive
-from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem
-from sparsebayes.inference.models.newton import find_mode
+from sparsebayes.inference.models.mode import ActiveColumns, LaplaceProblem, find_mode
 from sparsebayes.inference.objective import SupportRule
 from sparsebayes.likelihood import Bernoulli, Categorical
 

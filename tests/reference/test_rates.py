@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sparsebayes import RVR, SparseBayesRegressor
 from sparsebayes.basis import Bias, Linear
 from sparsebayes.inference.models import nearest
-from sparsebayes.inference.models.rates import nearest_to_rates
+from sparsebayes.inference.models.nearest import nearest_to_rates
 from sparsebayes.posterior import PoissonPosterior
 from sparsebayes.posterior.counts import relative_variance
 from sparsebayes.testing import check_posterior

@@ -11,7 +11,7 @@ from sparsebayes.estimators.regression import RegressionFit, TargetFit, Targets
 from sparsebayes.estimators.task import Task
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.mode import LaplaceProblem
-from sparsebayes.inference.models.rates import nearest_to_rates
+from sparsebayes.inference.models.nearest import nearest_to_rates
 from sparsebayes.inference.objective import Support
 from sparsebayes.likelihood import Poisson
 from sparsebayes.posterior import PoissonPosterior

@@ -60,7 +60,7 @@ class PoissonPosterior:
     functions : ndarray of int
         Which of the model's kept functions carry these weights.
     mean, covariance : ndarray of shape (a,), (a, a)
-        The Gaussian (``inference/models/rates.py``).
+        The Gaussian (``inference/models/nearest.py``).
     offset : float
         Log rate at zero output.
     """

@@ -1,15 +1,9 @@
-r"""The exact posterior of a Gaussian model, from its columns in factored form.
+r"""The exact posterior of a Gaussian model, from its columns in factored form (docs/sequential.md, sections 3 and 4).
 
 The active columns are kept as :math:`\mathbf W^{1/2}\boldsymbol\Phi_a = \mathbf U\mathbf R` with orthonormal
 :math:`\mathbf U`, and where moves are made with the correlations :math:`\mathbf C = \mathbf U^\top\mathbf
-W^{1/2}\boldsymbol\Phi` of the whole dictionary.  Every statistic then follows from small matrices: with the QR
-factorisation of :math:`[\sqrt\beta\mathbf R; \mathbf A^{1/2}]` the condition number of the posterior precision
-enters under a square root, which is what makes dictionaries such as the linear spline safe in double precision
-(forming :math:`\boldsymbol\Phi^\top\boldsymbol\Phi` would square it).
-
-A model never changes, but gives rise to others.  T&F's Appendix A carries the posterior, S and Q from one to the next
-by rank-one formulae (eqs 28-31, 33-36, 38-41), whose rounding adds up.  Here only the factors are carried, by one
-orthogonal step, and the rest is computed from them anew (eqs 6, 24, 25).
+W^{1/2}\boldsymbol\Phi` of the whole dictionary.  From one model to the next only these factors are carried; all else is
+computed from them anew (T&F eqs 6, 24, 25).
 """
 
 from __future__ import annotations
@@ -17,20 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.design import RESOLVED, ScreenedDesign, projected
-from sparsebayes.inference.models.evidence import (
-    Array,
-    Statistics,
-    best_moves,
-    leave_one_out,
-)
+from sparsebayes.inference.models.evidence import Array, Statistics, best_moves
 from sparsebayes.inference.models.gaussian import GaussianModel, Gram, SmallPosterior
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.linalg import tall_qr
+from sparsebayes.inference.models.linalg import condition, tall_qr
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.models.screening import may_gain
 
@@ -49,41 +39,32 @@ class Factors:
 
     Attributes
     ----------
-    U : ndarray of shape (rows, u)
-        Orthonormal basis of the columns.
-    R, z : ndarray of shape (u, a), (u, T)
-        Coordinates of the columns, a triangle, and of the targets in it.
-    residual : ndarray of shape (rows, T)
-        The targets outside it.
+    U, R : ndarray of shape (rows, u), (u, a)
+        Orthonormal basis of the columns, and their coordinates in it, a triangle.
+    z, residual, rest : ndarray of shape (u, T), (rows, T), float
+        Coordinates of the targets, the targets outside the basis, and their sum of squares.
+    C : ndarray of shape (u, M)
+        Correlations of the dictionary with the basis, made when a move first needs them.
     """
 
     problem: GaussianProblem
     U: Array
     R: Array
-    z: Array
-    residual: Array
     _C: Array | None = None
 
     @classmethod
     def of(cls, problem: GaussianProblem, indices: list[int]) -> Factors:
         """Of functions of a problem, from the data."""
-        U, R = tall_qr(problem.columns(np.array(indices, dtype=np.intp)))
-        z = U.T @ problem.target
-        return cls(problem, U, R, z, problem.target - U @ z)
+        return cls(problem, *tall_qr(problem.columns(np.array(indices, dtype=np.intp))))
 
-    @cached_property
-    def rest(self) -> float:
-        """Sum of squares of the targets outside the basis."""
-        return float(np.sum(self.residual**2)) + self.problem.unexplained
-
-    @property
-    def correlated(self) -> bool:
-        """Whether the correlations with the whole dictionary are known."""
-        return self._C is not None
+    def __post_init__(self) -> None:
+        self.z = self.U.T @ self.problem.target
+        self.residual = self.problem.target - self.U @ self.z
+        self.rest = float(np.sum(self.residual**2)) + self.problem.unexplained
 
     @property
     def C(self) -> Array:
-        """Correlations of the dictionary with the basis, (u, M), made when a move first needs them."""
+        """Correlations of the dictionary with the basis."""
         if self._C is None:
             self._C = self.problem.correlate(self.U).T
         return self._C
@@ -98,23 +79,19 @@ class Factors:
             inner += step
         rho = float(np.linalg.norm(phi))
         if rho <= _IN_SPAN * np.sqrt(problem.sqnorms[i]):
-            return Factors(problem, self.U, np.hstack([self.R, inner]), self.z, self.residual, self._C)
+            return Factors(problem, self.U, np.hstack([self.R, inner]), self._C)
         new = phi / rho
         R = np.zeros((u + 1, a + 1))
         R[:u, :a], R[:u, a:], R[u, a] = self.R, inner, rho
-        z = new.T @ self.residual
         C = None if self._C is None else np.vstack([self._C, problem.correlate(new).T])
-        residual = self.residual - new @ z
-        return Factors(problem, np.hstack([self.U, new]), R, np.vstack([self.z, z]), residual, C)
+        return Factors(problem, np.hstack([self.U, new]), R, C)
 
     def restricted(self, stays: NDArray[np.bool_]) -> Factors:
-        """Of some of the functions; the span shrinks, so that what it explained returns to the residual."""
+        """Of some of the functions, whose span is smaller."""
         b = min(len(self.R), int(np.sum(stays)))
         q, r = np.linalg.qr(self.R[:, stays], mode="complete")
-        z = q.T @ self.z
-        residual = self.residual + self.U @ (q[:, b:] @ z[b:])
         C = None if self._C is None else q[:, :b].T @ self._C
-        return Factors(self.problem, self.U @ q[:, :b], r[:b], z[:b], residual, C)
+        return Factors(self.problem, self.U @ q[:, :b], r[:b], C)
 
 
 class ActiveSet(Active):
@@ -122,12 +99,10 @@ class ActiveSet(Active):
 
     Attributes
     ----------
-    factors : Factors
-        Of the columns of the functions in the model.
     posterior : SmallPosterior
-        Of their weights (T&F eq. 6), as far as the factors tell.
-    mean, covariance : ndarray of shape (a, T), (a, a)
-        The same; where functions are nearly collinear, the mean is refined on the columns.
+        Of the weights (T&F eq. 6), as far as the ``factors`` tell.
+    mean : ndarray of shape (a, T)
+        Where functions are nearly collinear, refined on the columns.
     S, Q : ndarray of shape (M,), (M, T)
         Sparsity and quality of every function (T&F eqs 24-25).
     """
@@ -155,13 +130,7 @@ class ActiveSet(Active):
         return cls(problem, beta, indices, alpha)
 
     def like(
-        self,
-        problem: GaussianProblem,
-        indices: list[int],
-        alpha: Array,
-        *,
-        beta: float | None = None,
-        mean: Array | None = None,
+        self, problem: Any, indices: list[int], alpha: Array, *, beta: float | None = None, mean: Array | None = None
     ) -> ActiveSet:
         """The model of these functions; its weights follow, so that known ones are of no use."""
         return ActiveSet.from_model(problem, indices, alpha, self.beta if beta is None else beta)
@@ -202,7 +171,7 @@ class ActiveSet(Active):
     def fragile(self) -> bool:
         """Whether a variance inflation factor in the model is so large that rounding in the factors shows in Q."""
         precision = self.alpha + self.beta * self.problem.sqnorms[self.indices]
-        return bool(np.any(precision * np.diagonal(self.covariance) > _COLLINEAR))
+        return bool(np.any(precision * self.variance > _COLLINEAR))
 
     @property
     def _columns(self) -> Array:
@@ -240,33 +209,26 @@ class ActiveSet(Active):
         if not self.indices:
             return beta * problem.sqnorms, beta * problem.projection
         mixing, fitted = beta * (self.R @ self.posterior.root), self.R @ self.mean
-        if self.factors.correlated:
+        if self.factors._C is not None:
             C, rows = self.factors.C, np.hstack([fitted, mixing]).T  # T&F eq. 24: β Σ^{1/2}ᵀ Φᵀ W φ_m
             explained, squares = projected(lambda some: rows @ C[:, some], fitted.shape[1], C.shape[1])
         else:
             explained, squares = problem.project(self.factors.U @ fitted, self.factors.U @ mixing)
         return beta * problem.sqnorms - squares, beta * (problem.projection - explained)
 
-    def leave_one_out(self) -> tuple[Array, Array]:
-        """``s`` and mean ``q²`` of the functions in the model, each with itself left out."""
-        variance = np.diagonal(self.covariance)
-        s, q = leave_one_out(self.alpha, variance, self.mean, self.S[self.indices], self.Q[self.indices])
-        return s, np.mean(q**2, axis=1)
+    def inside(self) -> tuple[Array, Array]:
+        """``S`` and ``Q`` of the functions in the model."""
+        return self.S[self.indices], self.Q[self.indices]
 
     def statistics(self) -> Statistics:
-        """Statistics of all M functions."""
-        alpha = np.full(self.problem.n_functions, np.inf)
+        """Statistics of all functions."""
         s = np.maximum(self.S, 0.0)
         q2 = np.einsum("mt,mt->m", self.Q, self.Q) / self.Q.shape[1]
         movable = self.problem.eligible & (s > RESOLVED * self.beta * self.problem.sqnorms)
-        if self.size:
-            alpha[self.indices] = self.alpha
-            s[self.indices], q2[self.indices] = self.leave_one_out()
-            movable[self.indices] = True
-        return Statistics(alpha, s, q2, movable)
+        return self._completed(s, q2, movable, self.indices)
 
     def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
-        """Functions of the problem of which the present one is a part that gain most, and what each would gain."""
+        """Functions outside the working set that gain most, and what each would gain."""
         parent, part = self.problem.parent, self.problem
         residual = self.beta * (part.target - self._columns @ self.mean)
         basis = self.beta * (self.factors.U @ (self.R @ self.posterior.root))
@@ -282,7 +244,7 @@ class ActiveSet(Active):
         return self.S, self.Q, cross, self.beta * self.problem.sqnorms
 
     def beside(self, numbers: NDArray[np.intp], others: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Inner products of the model's functions and of others, and with what is left of the targets, times beta."""
+        """Inner products of the model's functions and of others, and with the residuals, times beta."""
         whole = self.problem.parent
         columns = whole.columns(np.concatenate([numbers, others]))
         residual = whole.target - columns[:, : self.size] @ self.mean
@@ -290,13 +252,10 @@ class ActiveSet(Active):
 
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
-        if self.size == 0:
-            return 1.0
-        stacked = np.vstack([np.sqrt(self.beta) * self.R, np.diag(np.sqrt(self.alpha))])
-        return float(np.linalg.cond(stacked / np.linalg.norm(stacked, axis=0)) ** 2)
+        return condition(np.vstack([np.sqrt(self.beta) * self.R, np.diag(np.sqrt(self.alpha))]))
 
     def doubtful(self, functions: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which functions and the model are so nearly dependent that the predicted gain may be rounding."""
+        """Which functions and the model are nearly dependent."""
         return self.fragile | (self.S[functions] < self.beta * self.problem.sqnorms[functions] / _COLLINEAR)
 
     # -- other models ----------------------------------------------------------------------------------------
@@ -313,16 +272,15 @@ class ActiveSet(Active):
         return ActiveSet(self.problem, self.beta, indices, precisions, factors)
 
     def moved(self, alpha: Array, beta: float) -> ActiveSet:
-        """At other hyperparameters (cost O(a³), no data touched)."""
+        """At other hyperparameters, without a look at the data."""
         return ActiveSet(self.problem, beta, self.indices, alpha, self.factors)
 
     def restricted(self, stays: NDArray[np.bool_]) -> ActiveSet:
         """With some of its functions only."""
-        kept = [i for i, stay in zip(self.indices, stays, strict=True) if stay]
-        return ActiveSet(self.problem, self.beta, kept, self.alpha[stays], self.factors.restricted(stays))
+        return ActiveSet(self.problem, self.beta, self._kept(stays), self.alpha[stays], self.factors.restricted(stays))
 
     def settled(self, tol: float, *, learn_noise: bool) -> ActiveSet:
-        """At the joint maximum of all precisions and, where it is learned, of the noise: by the model of the loop."""
+        """At the joint maximum, by the model of the loop."""
         part, here = self.problem.restrict(np.array(self.indices, dtype=np.intp)), list(range(self.size))
         begun = GaussianModel.weighing(Gram(part), here, self.alpha, self.beta, learn_noise, suffice=False)
         found = begun.settled(tol)

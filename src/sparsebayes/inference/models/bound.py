@@ -6,10 +6,8 @@ For every :math:`\xi_n`, with :math:`\lambda(\xi) = \tanh(\xi/2)/(4\xi)`,
 
     \log p(t_n|y_n) \ge (t_n-\tfrac12)y_n - \lambda(\xi_n)(y_n^2-\xi_n^2) + \log\sigma(\xi_n) - \tfrac12\xi_n ,
 
-with equality at :math:`y_n=\pm\xi_n`.  The right side is quadratic: a weighted Gaussian problem with
-:math:`\mathbf B=2\lambda` and :math:`\mathbf h = t-\tfrac12`, whose evidence is a lower bound on the evidence.  It is
-largest at :math:`\xi_n^2 = \langle y_n^2\rangle`, and a move that raises it at fixed :math:`\xi` raises it further when
-:math:`\xi` follows: no gain that is predicted here can fail.
+which is largest at :math:`\xi_n^2 = \langle y_n^2\rangle`; a move that raises it at fixed :math:`\xi` raises it further
+when :math:`\xi` follows.
 """
 
 from __future__ import annotations
@@ -78,21 +76,7 @@ class BoundActive(Active):
         make = DualActive if len(indices) > len(xi) else ActiveSet.from_model
         inner = self._inner = make(bound_problem(problem, xi), indices, alpha, 1.0)
         self.indices, self.alpha, self.mean = inner.indices, inner.alpha, inner.mean[:, 0]
-
-    @property
-    def covariance(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Posterior covariance of the weights."""
-        return self._inner.covariance
-
-    @property
-    def variance(self) -> Array:
-        """Posterior variances, which more functions than rows have without the differences of their covariance."""
-        return self._inner.variance
-
-    @property
-    def well_determined(self) -> Array:
-        r""":math:`\gamma_m`, likewise."""
-        return self._inner.well_determined
+        self.covariance, self.variance, self.well_determined = inner.covariance, inner.variance, inner.well_determined
 
     def evidence(self) -> float:
         """Lower bound on the log evidence."""
@@ -104,9 +88,9 @@ class BoundActive(Active):
         """Statistics of all functions at the present parameters of the bound."""
         return self._inner.statistics()
 
-    def leave_one_out(self) -> tuple[Array, Array]:
-        """``s`` and ``q²`` of the functions in the model."""
-        return self._inner.leave_one_out()
+    def inside(self) -> tuple[Array, Array]:
+        """``S`` and ``Q`` of the functions in the model."""
+        return self._inner.inside()
 
     def condition_number(self) -> float:
         """Of the posterior precision scaled to unit diagonal."""
@@ -134,8 +118,7 @@ class BoundActive(Active):
 
     def restricted(self, stays: NDArray[np.bool_]) -> BoundActive:
         """With some of its functions only."""
-        kept = [i for i, stay in zip(self.indices, stays, strict=True) if stay]
-        return BoundActive(self.problem, kept, self.alpha[stays], self.xi)
+        return BoundActive(self.problem, self._kept(stays), self.alpha[stays], self.xi)
 
     def without(self, j: int) -> Active:
         """Without the j-th function, at the best parameters of the bound."""

@@ -11,8 +11,7 @@ With the curvature :math:`\mathbf B = \mathbf F\mathbf F^\top` of the rows (:mat
     \boldsymbol\Phi\mathbf A^{-1},\quad
     \log|\boldsymbol\Sigma^{-1}| = \log|\mathbf A| + \log|\mathbf G| .
 
-No difference of large numbers occurs in these, and functions may be as dependent as they like: what is factored is
-never singular.
+No difference of large numbers occurs in these, and what is factored is never singular.
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsebayes.inference.models.active import ActiveSet
-from sparsebayes.inference.models.evidence import Array, Statistics, gaussian_evidence, leave_one_out
+from sparsebayes.inference.models.evidence import Array, Statistics, gaussian_evidence
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
 from sparsebayes.inference.models.linalg import cholesky, inverse_upper, log_det
-from sparsebayes.inference.models.mode import ActiveColumns
-from sparsebayes.inference.models.newton import find_mode
+from sparsebayes.inference.models.mode import ActiveColumns, find_mode
 
 # Up to this bound on the condition number of G its Cholesky factor is good to ten digits; beyond, the factor comes from
 # the square root of G, at twice the cost.
@@ -43,18 +41,20 @@ class Dual(Active):
     It is for joint sweeps over many functions; ``recompute`` gives the form for single moves.
     """
 
+    _Q: Array
+
     def _factored(self, tall: Array) -> None:
         """Everything that follows from the functions times the roots of the curvature."""
         self._factor = _triangle(tall / np.sqrt(self.alpha))
         self._half = solve_triangular(self._factor, tall, trans=1, check_finite=False)  # T⁻ᵀFᵀΦ
         self._S = np.einsum("na,na->a", self._half, self._half)
 
-    @property
+    @cached_property
     def well_determined(self) -> Array:
         r""":math:`\gamma_m = S_m/\alpha_m`."""
         return self._S / self.alpha
 
-    @property
+    @cached_property
     def variance(self) -> Array:
         r""":math:`\Sigma_{mm} = (1-\gamma_m)/\alpha_m`."""
         return np.maximum(1.0 - self.well_determined, np.finfo(float).eps) / self.alpha
@@ -64,6 +64,10 @@ class Dual(Active):
         """Posterior covariance of the weights; only made when asked for, as it is large."""
         scaled = self._half / self.alpha
         return np.diag(1.0 / self.alpha) - scaled.T @ scaled
+
+    def inside(self) -> tuple[Array, Array]:
+        """``S`` and ``Q`` of the functions in the model."""
+        return self._S, self._Q
 
     def statistics(self) -> Statistics:
         """Statistics of all functions."""
@@ -86,13 +90,12 @@ class DualActive(Dual):
     """Gaussian posterior of any number of functions."""
 
     exact = True
-    rest = 0.0  # nothing of the targets is outside the basis of all rows
+    rest = 0.0  # nothing of the targets is outside the basis of all rows, which is the unit one
 
     def __init__(
         self, problem: Any, indices: list[int], alpha: Array, beta: float, columns: Array | None = None
     ) -> None:
         self.problem, self.indices, self.alpha, self.beta = problem, list(indices), alpha.copy(), beta
-        # The basis of the rows is the unit one.
         self.R = problem.columns(np.array(indices, dtype=np.intp)) if columns is None else columns
         self.z, root = problem.target, np.sqrt(beta)
         self._factored(root * self.R)
@@ -108,13 +111,7 @@ class DualActive(Dual):
 
     def restricted(self, stays: NDArray[np.bool_]) -> DualActive:
         """Some of the functions."""
-        kept = np.array(self.indices)[stays].tolist()
-        return DualActive(self.problem, kept, self.alpha[stays], self.beta, self.R[:, stays])
-
-    def leave_one_out(self) -> tuple[Array, Array]:
-        """``s`` and mean ``q²`` of the functions in the model, each with itself left out."""
-        s, q = leave_one_out(self.alpha, self.variance, self.mean, self._S, self._Q)
-        return s, np.mean(q**2, axis=1)
+        return DualActive(self.problem, self._kept(stays), self.alpha[stays], self.beta, self.R[:, stays])
 
     def evidence(self) -> float:
         """Log evidence."""
@@ -156,10 +153,12 @@ class DualLaplace(Dual):
         self._factored(rows.reshape(factor.shape[0] * factor.shape[2], self.size))
         self._Q = np.einsum("na,na->a", self._columns, likelihood.gradient(at)[:, outputs])[:, None]
         self.mean = self._Q[:, 0] / self.alpha
-        # What is added to the mean for the slope of the evidence, whose mode moves: Σc, with the derivative c of
-        # log|Σ⁻¹| with respect to the weights.
-        bent = np.einsum("na,na->a", self._columns, change[:, outputs]) / self.alpha
-        self._follows = bent - (self._half.T @ (self._half @ bent)) / self.alpha
+        self._bent = np.einsum("na,na->a", self._columns, change[:, outputs]) / self.alpha
+
+    @cached_property
+    def follows(self) -> Array:
+        r""":math:`\boldsymbol\Sigma\mathbf c`, which the mode adds to the slope of the evidence."""
+        return self._bent - (self._half.T @ (self._half @ self._bent)) / self.alpha
 
     def moved(self, alpha: Array, beta: float) -> DualLaplace:
         """The same functions at other precisions."""
@@ -167,17 +166,8 @@ class DualLaplace(Dual):
 
     def restricted(self, stays: NDArray[np.bool_]) -> DualLaplace:
         """Some of the functions."""
-        kept = np.array(self.indices)[stays].tolist()
-        return DualLaplace(self.problem, kept, self.alpha[stays], self._columns[:, stays], self._mode.mean)
-
-    def squared_mean(self) -> Array:
-        r""":math:`w_j^2 - w_j(\Sigma c)_j`, as in ``LaplaceActive``."""
-        return self.mean**2 - self.mean * self._follows
-
-    def leave_one_out(self) -> tuple[Array, Array]:
-        """``s`` and the effective ``q²``, as in ``LaplaceActive``."""
-        s, q = leave_one_out(self.alpha, self.variance, self.mean[:, None], self._S, self._Q)
-        return s, q[:, 0] ** 2 - q[:, 0] * self._follows / self.variance
+        columns = self._columns[:, stays]
+        return DualLaplace(self.problem, self._kept(stays), self.alpha[stays], columns, self._mode.mean)
 
     def evidence(self) -> float:
         """Laplace's log evidence."""

@@ -1,30 +1,13 @@
-r"""The objective of every solver, written once.
-
-Everything that is maximised, compared or reported in this library is
+r"""The objective of every solver, written once:
 
 .. math::
 
     \mathcal{L} = \log p(\mathbf t \mid \boldsymbol\mu) - \tfrac12 \boldsymbol\mu^\top \mathbf A \boldsymbol\mu
                   + \tfrac12 \log|\mathbf A| + \tfrac12 \log|\boldsymbol\Sigma| ,
 
-which is exact for a Gaussian likelihood (it equals eq. 7 of Tipping & Faul 2003) and Laplace's approximation
-otherwise.  The dependence on a single :math:`\alpha` is :math:`\ell(\alpha)` of eq. 18; its maximum is eq. 20-21.
-
-All precisions and the noise are moved together by Newton's method (``joint_newton``).  For a Gaussian likelihood, from
-:math:`\partial\boldsymbol\Sigma/\partial a_i=-\alpha_i\Sigma_{\cdot i}\Sigma_{i\cdot}` and
-:math:`\partial\boldsymbol\mu/\partial a_i=-\alpha_i\Sigma_{\cdot i}\mu_i`, with :math:`a_j=\log\alpha_j` and
-:math:`b=\log\beta`,
-
-.. math::
-
-    \partial_{a_j}\mathcal L &= \tfrac12[1-\alpha_j(\Sigma_{jj}+\mu_j^2)], \qquad
-    \partial_b\mathcal L = \tfrac12[N-\textstyle\sum_j\gamma_j-\beta\|\mathbf t-\mathbf y\|^2], \\
-    \partial_{a_ia_j}\mathcal L &= \alpha_i\alpha_j\Sigma_{ij}(\tfrac12\Sigma_{ij}+\mu_i\mu_j)
-        -\tfrac12\delta_{ij}\alpha_j(\Sigma_{jj}+\mu_j^2), \\
-    \partial_{a_jb}\mathcal L &= \tfrac12\alpha_j v_j-\alpha_j\mu_j(\boldsymbol\Sigma\mathbf A\boldsymbol\mu)_j, \qquad
-    v = \mathrm{diag}(\boldsymbol\Sigma-\boldsymbol\Sigma\mathbf A\boldsymbol\Sigma), \\
-    \partial_{bb}\mathcal L &= -\tfrac12[\textstyle\sum_j\alpha_jv_j+\beta\|\mathbf t-\mathbf y\|^2]
-        +(\mathbf A\boldsymbol\mu)^\top\boldsymbol\Sigma\,\mathbf A\boldsymbol\mu .
+which is exact for a Gaussian likelihood (eq. 7 of Tipping & Faul 2003) and Laplace's approximation otherwise.  Its
+dependence on a single :math:`\alpha` is :math:`\ell(\alpha)` of eq. 18, its maximum eq. 20-21.  All precisions and the
+noise are moved together by Newton's method (docs/sequential.md, section 7).
 """
 
 from __future__ import annotations
@@ -79,7 +62,7 @@ def gaussian_log_likelihood(residual_sumsq: float, beta: float, n: float) -> flo
 def gaussian_evidence(
     residual_sumsq: float, mean: Array, alpha: Array, beta: float, log_det_precision: float, n: float
 ) -> float:
-    """Log evidence of n observations of every target (T&F eq. 7), from the posterior; see ``log_evidence``."""
+    """Log evidence of n observations of every target (T&F eq. 7), from the posterior."""
     targets = mean.shape[1]
     fit = gaussian_log_likelihood(residual_sumsq, beta, targets * n)
     return log_evidence(fit, mean, alpha, log_det_precision, targets)
@@ -88,7 +71,7 @@ def gaussian_evidence(
 def log_evidence(
     log_likelihood: float, mean: Array, alpha: Array, log_det_precision: float, n_targets: int = 1
 ) -> float:
-    r"""Log marginal likelihood, :math:`\mathcal L` above, from the posterior of the active set.
+    r""":math:`\mathcal L` from the posterior of the active set.
 
     The log likelihood at the mean (or mode) of the weights, (a,) or (a, T), is summed over the targets that share the
     precisions; :math:`\log|\boldsymbol\Sigma^{-1}|` is that of one of them.
@@ -99,10 +82,7 @@ def log_evidence(
 
 
 def contribution(alpha: Array, s: Array, q2: Array) -> Array:
-    r"""Evidence :math:`\ell(\alpha)` that a function brings over leaving it out (T&F eq. 18, which follows from 15-17).
-
-    ``s`` and ``q2`` are its sparsity and squared quality with itself left out (eq. 19); ``alpha = inf`` gives zero.
-    """
+    r"""Evidence :math:`\ell(\alpha)` that a function brings (T&F eq. 18); ``alpha = inf`` gives zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         value = 0.5 * (q2 / (alpha + s) - np.log1p(s / alpha))
     return np.where(np.isfinite(alpha), value, 0.0)
@@ -126,8 +106,7 @@ def best_additions(s: Array, q2: Array, n_targets: int, cost: float = 0.0) -> tu
 def best_moves(alpha: Array, s: Array, q2: Array, n_targets: int, cost: float = 0.0) -> tuple[Array, Array]:
     """Best precisions, and what each alone would gain from the present ones, a function in the model costing ``cost``.
 
-    The gains of additions, re-estimations and deletions (T&F eqs 27, 32, 37) are all differences of eq. 18.  A function
-    that brings less than it costs is best left out.
+    Gains of additions, re-estimations and deletions (T&F eqs 27, 32, 37) are differences of eq. 18.
     """
     # Nothing becomes of a function that is out and has no reason to enter, which are nearly all of a large dictionary.
     moving = np.flatnonzero((q2 > s) | np.isfinite(alpha))
@@ -149,9 +128,8 @@ def best_moves(alpha: Array, s: Array, q2: Array, n_targets: int, cost: float = 
 def leave_one_out(alpha: Array, variance: Array, mean: Array, S: Array, Q: Array) -> tuple[Array, Array]:
     r"""``s`` and ``q`` of functions in the model, each with itself left out (T&F eq. 23).
 
-    :math:`s = \gamma/\Sigma_{jj}` and :math:`q = \mu_j/\Sigma_{jj}` with :math:`\gamma = 1-\alpha_j\Sigma_{jj}`; where
-    :math:`\gamma` is small that difference has lost its digits, and S and Q from the data side are used instead.
-    Means and qualities are (a, T), all else is (a,).
+    :math:`s = \gamma/\Sigma_{jj}` and :math:`q = \mu_j/\Sigma_{jj}`; where :math:`\gamma = 1-\alpha_j\Sigma_{jj}` has
+    lost its digits, S and Q are used instead.  Means and qualities are (a, T), all else is (a,).
     """
     gamma = 1.0 - alpha * variance
     sharp = gamma > 0.5
@@ -184,9 +162,9 @@ def joint_newton(
 ) -> Array:
     r"""Newton's step in all :math:`\log\alpha_j`, and in :math:`\log\beta` (last) where the noise is learned.
 
-    Where the evidence is not concave the Hessian is shifted until it is, so that the step always ascends at first; no
-    logarithm changes by more than ``REACH``.  The posterior is that of n observations of T targets: means (a, T), the
-    covariance for one of them, and the sum of squared residuals over all.
+    Where the evidence is not concave the Hessian is shifted until it is; no logarithm changes by more than ``REACH``.
+    The posterior is that of n observations of T targets: means (a, T), the covariance for one of them, and the sum of
+    squared residuals over all.
     """
     a, targets, root = len(alpha), mean.shape[1], np.sqrt(alpha)
     hessian = np.empty((a + learn_noise, a + learn_noise))

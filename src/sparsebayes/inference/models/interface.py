@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.inference.models.evidence import Array, Statistics
+from sparsebayes.inference.models.evidence import Array, Statistics, leave_one_out
 
 
 class Active(ABC):
-    r"""The functions in the model and their posterior: exact (``ActiveSet``) or by Laplace (``LaplaceActive``).
-
-    ``BoundActive`` is one by a bound on the evidence, and ``dual.py`` has forms for models of very many functions.  A
-    model never changes, but gives rise to others; where gains are only predicted, a move that would not raise the
-    objective gives rise to none.
+    r"""The functions in the model and their posterior; a model never changes, but gives rise to others.
 
     Attributes
     ----------
@@ -39,8 +35,8 @@ class Active(ABC):
     residual_sumsq : float
         Where it is: :math:`\|\mathbf t - \mathbf y\|^2` (weighted), over all targets.
     approximate : bool
-        Whether predicted gains hold to first order only, and scoring the dictionary costs far more than re-estimating
-        what is in the model.
+        Whether gains are only predicted, to first order, and scoring the dictionary costs far more than re-estimating
+        what is in the model.  A move that would not raise the objective then gives rise to no model.
     """
 
     problem: Any
@@ -55,6 +51,113 @@ class Active(ABC):
     residual_sumsq: float
     exact: bool = False
     approximate: bool = False
+
+    # -- what is known of it -------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Number of functions in the model."""
+        return len(self.indices)
+
+    @cached_property
+    def means(self) -> Array:
+        """Posterior means, a column for each target, (a, T)."""
+        return np.atleast_2d(self.mean.T).T
+
+    @cached_property
+    def variance(self) -> Array:
+        r"""Posterior variances :math:`\Sigma_{jj}` of the weights."""
+        return np.diagonal(self.covariance)
+
+    @cached_property
+    def well_determined(self) -> Array:
+        r""":math:`\gamma_j = 1 - \alpha_j\Sigma_{jj}`."""
+        return 1.0 - self.alpha * self.variance
+
+    @property
+    def used(self) -> float:
+        """Share of the rows that the functions use up."""
+        return self.problem.share(float(np.sum(self.well_determined)))
+
+    @cached_property
+    def follows(self) -> Array:
+        r""":math:`\boldsymbol\Sigma\mathbf c`, with c the slope of :math:`\log|\boldsymbol\Sigma^{-1}|` in the weights.
+
+        Zero wherever the evidence is exact (docs/classification.md, section 4).
+        """
+        return np.zeros(self.size)
+
+    def squared_mean(self) -> Array:
+        r""":math:`m_j` such that :math:`\partial\mathcal L/\partial\log\alpha_j = \tfrac T2(\gamma_j-\alpha_jm_j)`.
+
+        That is :math:`\mu_j^2`, the mean over T targets, less :math:`\mu_j(\boldsymbol\Sigma\mathbf c)_j`.
+        """
+        return np.mean(self.means**2, axis=1) - self.means[:, 0] * self.follows
+
+    @abstractmethod
+    def evidence(self) -> float:
+        """Log evidence."""
+
+    def log_prior(self) -> float:
+        """Log prior of the support, up to a constant: every function costs the same."""
+        return -self.problem.inclusion_cost * self.size
+
+    def objective(self) -> float:
+        """What is maximised: log evidence and log prior."""
+        return self.evidence() + self.log_prior()
+
+    @abstractmethod
+    def condition_number(self) -> float:
+        """Of the posterior precision scaled to unit diagonal."""
+
+    # -- scores --------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def statistics(self) -> Statistics:
+        """Statistics of all functions."""
+
+    @abstractmethod
+    def inside(self) -> tuple[Array, Array]:
+        """``S`` (a,) and ``Q`` (a, T) of the functions in the model."""
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """``s`` and ``q²`` of the functions in the model, each left out of it: a mean over the targets, corrected."""
+        s, q = leave_one_out(self.alpha, self.variance, self.means, *self.inside())
+        return s, np.mean(q**2, axis=1) - q[:, 0] * self.follows / self.variance
+
+    def _completed(self, s: Array, q2: Array, movable: NDArray[np.bool_], indices: list[int]) -> Statistics:
+        """Statistics of all functions from those outside the model, whose own functions have these numbers."""
+        alpha = np.full(len(s), np.inf)
+        if self.size:
+            alpha[indices] = self.alpha
+            s[indices], q2[indices] = self.leave_one_out()
+            movable[indices] = True
+        return Statistics(alpha, s, q2, movable)
+
+    def doubtful(self, functions: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which functions and the model are so nearly dependent that the predicted gain may be rounding."""
+        return np.zeros(len(functions), dtype=np.bool_)
+
+    def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
+        """Columns outside the part of the dictionary that is searched that gain most, and what each would gain."""
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
+
+    def linearised(self) -> tuple[Array, Array, Array, Array]:
+        r"""The weighted Gaussian problem, of row weights B, that the likelihood is at the present weights.
+
+        ``S`` (M,), ``Q`` (M, T), :math:`\boldsymbol\Phi^\top\mathbf B\boldsymbol\Phi_a\boldsymbol\Sigma` (M, a) and the
+        squared norms (M,) of all functions.
+        """
+        raise TypeError(f"{type(self).__name__} has no rows to weigh")
+
+    def beside(self, numbers: NDArray[np.intp], others: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Inner products in the curvature, and with the gradient, of the model's functions and of others.
+
+        All by their numbers in the problem of which the present one is a part.
+        """
+        raise TypeError(f"{type(self).__name__} is of the whole dictionary")
+
+    # -- other models --------------------------------------------------------------------------------------
 
     def like(
         self, problem: Any, indices: list[int], alpha: Array, *, beta: float | None = None, mean: Array | None = None
@@ -74,57 +177,6 @@ class Active(ABC):
         """The same model in the form for single moves, once its functions are few enough for that to be cheaper."""
         return self
 
-    @property
-    def size(self) -> int:
-        """Number of functions in the model."""
-        return len(self.indices)
-
-    @property
-    def variance(self) -> Array:
-        r"""Posterior variances :math:`\Sigma_{jj}` of the weights."""
-        return np.diagonal(self.covariance)
-
-    @property
-    def well_determined(self) -> Array:
-        r""":math:`\gamma_j = 1 - \alpha_j\Sigma_{jj}`."""
-        return 1.0 - self.alpha * self.variance
-
-    @property
-    def used(self) -> float:
-        """Share of the rows that the functions use up."""
-        return self.problem.share(float(np.sum(self.well_determined)))
-
-    def squared_mean(self) -> Array:
-        r""":math:`m_j` such that :math:`\partial\mathcal L/\partial\log\alpha_j = \tfrac T2(\gamma_j-\alpha_jm_j)`.
-
-        That is :math:`\mu_j^2` (the mean over T targets) wherever the evidence is exact.
-        """
-        return np.mean(self.mean.reshape(self.size, -1) ** 2, axis=1)
-
-    def doubtful(self, functions: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which functions and the model are so nearly dependent that the predicted gain may be rounding."""
-        return np.zeros(len(functions), dtype=np.bool_)
-
-    @abstractmethod
-    def evidence(self) -> float:
-        """Log evidence."""
-
-    def log_prior(self) -> float:
-        """Log prior of the support, up to a constant: every function costs the same."""
-        return -self.problem.inclusion_cost * self.size
-
-    def objective(self) -> float:
-        """What is maximised: log evidence and log prior."""
-        return self.evidence() + self.log_prior()
-
-    @abstractmethod
-    def statistics(self) -> Statistics:
-        """Statistics of all functions."""
-
-    def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
-        """Columns outside the part of the dictionary that is searched that gain most, and what each would gain."""
-        return np.zeros(0, dtype=np.intp), np.zeros(0)
-
     def extended(self, problem: Any) -> Active:
         """The same model in the whole dictionary, or in a part of it whose first columns are the present ones."""
         indices = self.indices
@@ -134,29 +186,6 @@ class Active(ABC):
             columns, outputs = self.problem.split(indices)
             indices = (outputs * problem.design.shape[1] + columns).tolist()
         return self.like(problem, indices, self.alpha, mean=self.mean)
-
-    def linearised(self) -> tuple[Array, Array, Array, Array]:
-        r"""The weighted Gaussian problem, of row weights B, that the likelihood is at the present weights.
-
-        ``S`` (M,), ``Q`` (M, T), :math:`\boldsymbol\Phi^\top\mathbf B\boldsymbol\Phi_a\boldsymbol\Sigma` (M, a) and the
-        squared norms (M,) of all functions.
-        """
-        raise TypeError(f"{type(self).__name__} has no rows to weigh")
-
-    def beside(self, numbers: NDArray[np.intp], others: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Inner products in the curvature, and with the gradient, of the model's functions and of others.
-
-        All by their numbers in the problem of which the present one is a part.
-        """
-        raise TypeError(f"{type(self).__name__} is of the whole dictionary")
-
-    @abstractmethod
-    def leave_one_out(self) -> tuple[Array, Array]:
-        """``s`` and ``q²`` of the functions in the model."""
-
-    @abstractmethod
-    def condition_number(self) -> float:
-        """Of the posterior precision scaled to unit diagonal."""
 
     def with_precision(self, i: int, alpha: float) -> tuple[list[int], Array]:
         """Functions and precisions once function i has this precision, infinity meaning out."""
@@ -182,24 +211,21 @@ class Active(ABC):
             return "add"
         return "reestimate" if np.isfinite(alpha) else "delete"
 
-    def swapped(self, out: Iterable[int], into: Sequence[int], alpha: Sequence[float]) -> Active | None:
-        """The model with other functions in the place of those at some positions; None where it cannot be made."""
-        keep = [k for k in range(self.size) if k not in set(out)]
-        return self.like(
-            self.problem, [*(self.indices[k] for k in keep), *into], np.append(self.alpha[keep], np.array(alpha))
-        )
+    def joined(self, functions: list[int], alpha: Array, at_least: float) -> Active | None:
+        """With several functions more, where gains are predicted; None where that does not gain ``at_least``."""
+        raise TypeError(f"{type(self).__name__} predicts no gains")
 
     def settled(self, tol: float, *, learn_noise: bool) -> Active:
         """With all precisions, and the noise where it is learned, at their joint maximum."""
         return self
 
-    def joined(self, functions: list[int], alpha: Array, at_least: float) -> Active | None:
-        """With several functions more, where gains are predicted; None where that does not gain ``at_least``."""
-        raise TypeError(f"{type(self).__name__} predicts no gains")
-
     @abstractmethod
     def moved(self, alpha: Array, beta: float) -> Self:
         """With all precisions, and the noise, changed together."""
+
+    def _kept(self, stays: NDArray[np.bool_]) -> list[int]:
+        """Some of the functions."""
+        return [i for i, stay in zip(self.indices, stays, strict=True) if stay]
 
     @abstractmethod
     def restricted(self, stays: NDArray[np.bool_]) -> Self:

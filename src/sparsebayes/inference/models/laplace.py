@@ -1,14 +1,9 @@
 r"""Laplace's approximation: every non-Gaussian likelihood as a weighted Gaussian problem at its mode.
 
-A function of a problem with K outputs is a pair (column m, output k), numbered :math:`kM + m`.  At the mode
-:math:`\boldsymbol\mu` of the posterior the problem is Gaussian with the rows' curvature as weights (T&F eqs 11-14) and
-:math:`Q = \boldsymbol\Phi^\top\nabla\log p`.  Two things make the search honest:
-
-* a move stands only if the *true* evidence, computed at the new mode, rises;
-* :math:`\log|\boldsymbol\Sigma^{-1}|` moves with the mode.  The linearised problem ignores that, so its stationary
-  points are not those of the evidence.  It adds to :math:`q^2` the term :math:`-qD`, where :math:`D_m` is the
-  derivative of :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to :math:`w_m` while the other weights follow to their
-  mode; that makes the slope of the evidence in every :math:`\alpha` exact, for one more product with the design.
+A function of a problem with K outputs is a pair (column m, output k), numbered :math:`kM + m`.  At the mode the problem
+is Gaussian with the rows' curvature as weights (T&F eqs 11-14) and :math:`Q = \boldsymbol\Phi^\top\nabla\log p`.  A
+term :math:`-qD` beside :math:`q^2` makes the slope of the evidence exact although :math:`\log|\boldsymbol\Sigma^{-1}|`
+moves with the mode (docs/classification.md, section 4).  A move stands only if the evidence at the new mode rises.
 """
 
 from __future__ import annotations
@@ -20,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsebayes.inference.models.evidence import Array, Statistics, alpha_hessian, best_moves, leave_one_out
+from sparsebayes.inference.models.evidence import Array, Statistics, alpha_hessian, best_moves
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.linalg import cholesky, condition, inverse_upper, solve_cholesky
-from sparsebayes.inference.models.mode import LaplaceProblem, Point
+from sparsebayes.inference.models.mode import LaplaceProblem, Mode, Point, find_mode
 from sparsebayes.inference.models.nearest import nearest_root
-from sparsebayes.inference.models.newton import Mode, find_mode
 from sparsebayes.inference.models.screening import Measured
 
 # An addition that does not gain enough is tried again with the precision this many times larger.
@@ -98,8 +92,7 @@ class LaplaceActive(Active):
     def recompute(self) -> LaplaceActive:
         """The same functions on the data, the precisions of a few of them settled closely.
 
-        The mode is found again from where it was: from zero, Newton's method can come to rest far from a mode that
-        lies along a direction the data hardly determine.
+        The mode is found again from where it was: from zero Newton's method can rest far from one that is hardly known.
         """
         problem, indices = self.problem.whole(self.indices)
         active = LaplaceActive(find_mode(problem.active(indices).at(self.mean), self.alpha))
@@ -130,13 +123,11 @@ class LaplaceActive(Active):
 
     # -- statistics ----------------------------------------------------------------------------------------
 
-    def leave_one_out(self) -> tuple[Array, Array]:
-        """``s`` and the effective ``q²`` of the functions in the model, from small matrices alone."""
-        variance = np.diagonal(self.covariance)
-        data = self._mode.precision - np.diag(self.alpha)
+    def inside(self) -> tuple[Array, Array]:
+        """``S`` and ``Q`` of the functions in the model, from small matrices alone."""
+        data = self._mode.point.gram
         S = np.diagonal(data) - np.einsum("ij,ij->i", data @ self.covariance, data)
-        s, q = leave_one_out(self.alpha, variance, self.mean[:, None], S, (self.alpha * self.mean)[:, None])
-        return s, q[:, 0] ** 2 - q[:, 0] * (self.covariance @ self._bend) / variance
+        return S, (self.alpha * self.mean)[:, None]
 
     def statistics(self) -> Statistics:
         """Statistics of all functions at the mode."""
@@ -146,15 +137,14 @@ class LaplaceActive(Active):
     def _statistics(self) -> Statistics:
         outside = self.problem.eligible
         outside[self.indices] = False
-        found = self._columns.screen(*self._expansion, outside)
-        return self._combine(self.problem, found, self.indices)
+        return self._scored(self.problem, self._columns.screen(*self._expansion, outside), self.indices)
 
     def promising(self, count: int) -> tuple[NDArray[np.intp], Array]:
-        """Columns of the problem of which the present one is a part that gain most, and what each would gain."""
+        """Columns outside the working set that gain most, and what each would gain."""
         parent = self.problem.parent
         design = parent.design if parent.stand_in is None else parent.stand_in
         measured = self._columns.measure(parent, design, *self._expansion)
-        found = self._combine(parent, measured, self.problem.lift(self.indices))
+        found = self._scored(parent, measured, self.problem.lift(self.indices))
         _, gain = best_moves(found.alpha, found.s, found.q2, 1, parent.inclusion_cost)
         by_column = np.max(np.where(found.movable, gain, 0.0).reshape(parent.n_outputs, -1), axis=0)
         by_column[self.problem.members] = 0.0
@@ -162,16 +152,10 @@ class LaplaceActive(Active):
         best = gaining[np.argsort(-by_column[gaining], kind="stable")][:count]
         return best, by_column[best]
 
-    def _combine(self, problem: LaplaceProblem, found: Measured, indices: list[int]) -> Statistics:
-        """Statistics of all functions of a problem, those in the model left out of it one at a time."""
-        alpha = np.full(problem.n_functions, np.inf)
-        s, q2 = found.s.copy(), found.q2
-        if self.size:
-            alpha[indices] = self.alpha
-            s[indices], q2[indices] = self.leave_one_out()
-        movable = problem.eligible & (s > _RESOLVED * found.norm) & (found.norm > 0.0)
-        movable[indices] = True
-        return Statistics(alpha, s, q2, movable)
+    def _scored(self, problem: LaplaceProblem, found: Measured, indices: list[int]) -> Statistics:
+        """Statistics of all functions of a problem, in which those of the model have these numbers."""
+        movable = problem.eligible & (found.s > _RESOLVED * found.norm) & (found.norm > 0.0)
+        return self._completed(found.s.copy(), found.q2, movable, indices)
 
     # -- moves: each stands only if the true evidence rises ------------------------------------------------
 
@@ -182,13 +166,13 @@ class LaplaceActive(Active):
         others = np.array(self.indices) != i
         if np.isfinite(alpha):
             return self._tried(self._mode.point, np.where(others, self.alpha, alpha))
-        return self._tried(self._kept(others), self.alpha[others], -self.problem.inclusion_cost)
+        return self._tried(self._left(others), self.alpha[others], -self.problem.inclusion_cost)
 
     def joined(self, functions: list[int], alpha: Array, at_least: float) -> LaplaceActive | None:
         r"""With several functions more, at precisions with which that gains ``at_least``.
 
         The predicted precisions may be too small where rows saturate; then larger ones are tried, as long as the slope
-        of the evidence in :math:`1/\alpha_i` (exact at zero) promises enough.
+        of the evidence in :math:`1/\alpha_i` promises enough.
         """
         found = self.statistics()
         start = self.problem.active([*self.indices, *functions]).at(np.append(self.mean, np.zeros(len(functions))))
@@ -205,11 +189,8 @@ class LaplaceActive(Active):
     def settled(self, tol: float, *, learn_noise: bool = False) -> LaplaceActive:
         r"""With all :math:`\log\alpha` at their joint maximum, and without functions that have no relevance there.
 
-        By a quasi-Newton method on the exact gradient :math:`\partial\mathcal L/\partial\log\alpha_j =
-        \tfrac12[1-\alpha_j(\Sigma_{jj}+w_j^2-w_j(\Sigma c)_j)]`, where :math:`c` is the derivative of
-        :math:`\log|\boldsymbol\Sigma^{-1}|` with respect to the weights.  It begins with the Hessian of the linearised
-        problem (``evidence.py``), which is near the true one unless rows saturate, and learns from there (BFGS).  Every
-        step stands only if the true evidence rises.
+        By a quasi-Newton method (BFGS) on the exact gradient, from the Hessian of the linearised problem; every step
+        stands only if the true evidence rises.
         """
         model, inverse, done = self, None, False
         needed: set[int] = set()  # without which it would be worse: not tried again with the same company
@@ -265,26 +246,22 @@ class LaplaceActive(Active):
         needed |= idle
         return None
 
-    def squared_mean(self) -> Array:
-        r""":math:`w_j^2 - w_j(\Sigma c)_j`, so that the slope of the evidence is exact although its mode moves."""
-        return self.mean**2 - self.mean * (self.covariance @ self._bend)
-
     def moved(self, alpha: Array, beta: float) -> LaplaceActive:
         """At other precisions; there is no noise level."""
         return LaplaceActive(find_mode(self._mode.point, alpha))
 
     def restricted(self, stays: NDArray[np.bool_]) -> LaplaceActive:
         """With some of its functions only."""
-        return LaplaceActive(find_mode(self._kept(stays), self.alpha[stays]))
+        return LaplaceActive(find_mode(self._left(stays), self.alpha[stays]))
 
-    def _kept(self, stays: NDArray[np.bool_]) -> Point:
+    def _left(self, stays: NDArray[np.bool_]) -> Point:
         r"""Some of the functions, about where their mode is once the others are zero.
 
         With the others d and the rest r it is at :math:`w_r - \Sigma_{rd}\Sigma_{dd}^{-1}w_d` to first order.
         """
         goes = ~stays
         pull = solve_cholesky(cholesky(self.covariance[np.ix_(goes, goes)]), self.mean[goes])
-        columns = self.problem.active(np.array(self.indices, dtype=np.intp)[stays].tolist())
+        columns = self.problem.active(self._kept(stays))
         return columns.at(self.mean[stays] - self.covariance[np.ix_(stays, goes)] @ pull)
 
     def gradient(self) -> Array:
@@ -302,9 +279,10 @@ class LaplaceActive(Active):
         change, bend = self._columns.bend(self._mode.point, self.covariance)
         return self._mode.point, change, self._root, bend
 
-    @property
-    def _bend(self) -> Array:
-        return self._expansion[-1]
+    @cached_property
+    def follows(self) -> Array:
+        r""":math:`\boldsymbol\Sigma\mathbf c`, which the mode adds to the slope of the evidence."""
+        return self.covariance @ self._expansion[-1]
 
 
 def _learn(inverse: Array, step: Array, change: Array) -> Array:

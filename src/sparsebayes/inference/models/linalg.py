@@ -78,8 +78,7 @@ def try_cholesky(matrix: Array) -> Array | None:
 def cholesky(matrix: Array) -> Array:
     """Upper Cholesky factor of a positive definite matrix.
 
-    Where rounding has made it indefinite, it is scaled to unit diagonal, so that functions of very different size do no
-    harm, and the least jitter that helps is added.
+    Where rounding has made it indefinite, the least jitter that helps is added, relative to its diagonal.
     """
     if len(matrix) == 0:
         return np.zeros((0, 0))
@@ -99,10 +98,7 @@ def cholesky(matrix: Array) -> Array:
 
 
 def semidefinite_root(matrix: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Upper Cholesky factor, (rank, n), of a positive semi-definite matrix in the order of its pivots, and that order.
-
-    Rows that would be nothing but rounding are left out.
-    """
+    """Upper Cholesky factor (rank, n) of a positive semi-definite matrix in the order of its pivots, and that order."""
     factor, pivots, rank, _ = _PIVOTED_CHOLESKY(matrix)
     return np.triu(factor)[:rank], np.asarray(pivots - 1, dtype=np.intp)
 
@@ -118,7 +114,7 @@ def log_det(factor: Array) -> float:
 
 
 def condition(factor: Array) -> float:
-    """Condition number of a matrix scaled to unit diagonal, from a triangular factor."""
+    """Condition number of a matrix scaled to unit diagonal, from any factor."""
     return float(np.linalg.cond(factor / np.linalg.norm(factor, axis=0))) ** 2 if len(factor) else 1.0
 
 

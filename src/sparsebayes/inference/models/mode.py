@@ -1,10 +1,10 @@
-"""A design with a likelihood that is not Gaussian, and the active columns on its rows."""
+"""A design with a likelihood that is not Gaussian, the active columns on its rows, and the mode of their weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from sparsebayes.basis.arrays import HOST
 from sparsebayes.basis.places import Places
 from sparsebayes.design import ArrayDesign, CompressedDesign, DenseDesign, Design
-from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.evidence import Array, log_evidence
+from sparsebayes.inference.models.linalg import cholesky, log_det, solve_cholesky
 from sparsebayes.inference.models.problem import Index, PartOfProblem, with_bias
 from sparsebayes.inference.models.screening import Directions, Measured
 from sparsebayes.likelihood import Classes, Curvature, Likelihood, expected_slope, softmax
@@ -33,6 +34,15 @@ _LEFT_OVER = 0.05
 _NEITHER = 1e-9
 # Products of a number with a number from which on threads are worth starting (0.2 ms for two).
 _MANY_PRODUCTS = 1 << 24
+_NEWTON_STEPS = 200
+# Newton stops when a full step would raise the log posterior by less than this (nats, relative to its size).
+_NEWTON_DECREMENT = 1e-10
+_ROUGH_DECREMENT = 1e-7
+# Where next to nothing holds weights of classes that can be separated, steps do no more than halve what is left: as
+# many of them at most are made below what the height resolves, until less than this is left to gain.
+_SLOW_STEPS, _SETTLED = 12, 1e-14
+# The shortest part of a step, and the part of what it promises that it must bring.
+_SHORTEST, _ENOUGH = 1e-12, 1e-4
 
 
 @dataclass(frozen=True)
@@ -99,8 +109,7 @@ class LaplaceProblem(PartOfProblem):
     def widened(self, fresh: Index) -> LaplaceProblem:
         """What the search goes on in where these columns outside the working set gain.
 
-        With a stand-in the whole dictionary is scored at the cost of a few hundred of its functions, unless it is so
-        large that going through its scores is the cost.
+        With a stand-in the whole dictionary is scored at the cost of a few hundred functions, unless it is very large.
         """
         whole = self.parent
         if whole is not None and whole.stand_in is not None and whole.design.shape[1] <= _SCORED:
@@ -176,10 +185,7 @@ class Point:
 
 
 class ActiveColumns:
-    """The active columns where the rows live, and sums over the rows, which come to the host.
-
-    ``groups`` are the active functions of every output, so that no product has to gather their columns again.
-    """
+    """The active columns where the rows live, and sums over the rows, which come to the host."""
 
     def __init__(self, problem: LaplaceProblem, indices: list[int], values: Any = None) -> None:
         self.problem, self.indices, self.place = problem, list(indices), problem.likelihood.place
@@ -282,11 +288,10 @@ class ActiveColumns:
         return sum(others, first)
 
     def left_out_gains(self, weights: Array, covariance: Array, shares: Sequence[float]) -> Array:
-        r"""What rows of two classes, each predicted without itself, gain in log likelihood by shares of a covariance.
+        """What rows of two classes, each predicted without itself, gain in log likelihood by shares of a covariance.
 
-        The output of a row without itself is :math:`y_n-v_ng_n/(1-b_nv_n)` to first order, with the row's slope and
-        curvature, and the variance :math:`v_n` of its output.  Of what each share gains over the first come sums over
-        the rows, and sums of squares, (2, len(shares)).
+        The output of a row without itself is :math:`y_n-v_ng_n/(1-b_nv_n)` to first order, with its slope, curvature
+        and variance.  Of what each share gains over the first come sums over the rows, and of squares, (2, shares).
         """
         xp, likelihood, y = self.place.xp, self._classes(), self.predict(weights)
         curvature, counts = likelihood.curvature(y), likelihood.weights[:, None]
@@ -351,3 +356,74 @@ class ActiveColumns:
             )
 
         return place.join(self._by_rows(work), 1)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Weights on the way to the mode of their posterior, or there: the likelihood, and Laplace's evidence."""
+
+    point: Point
+    alpha: Array
+
+    def moved(self, step: Array, length: float) -> Mode:
+        """A part of a step away."""
+        return Mode(self.point.columns.at(self.mean + length * step), self.alpha)
+
+    @property
+    def mean(self) -> Array:
+        """The weights, (a,)."""
+        return self.point.weights
+
+    @property
+    def height(self) -> float:
+        """The log posterior up to a constant (T&F eq. 10)."""
+        return self.point.fit - 0.5 * float(self.alpha @ self.mean**2)
+
+    @cached_property
+    def factor(self) -> Array:
+        """Upper Cholesky factor of the precision of the posterior, by Laplace (T&F eq. 11)."""
+        precision = self.point.gram.copy()
+        precision.flat[:: len(precision) + 1] += self.alpha
+        return cholesky(precision)
+
+    @cached_property
+    def evidence(self) -> float:
+        """Laplace's evidence, where this is the mode."""
+        return log_evidence(self.point.fit, self.mean, self.alpha, log_det(self.factor))
+
+
+def find_mode(start: Point, alpha: Array) -> Mode:
+    """Damped Newton to the mode of the posterior (T&F eq. 10), which is strictly concave, from a warm start."""
+    # In a working set the mode is found only as closely as decisions need; what is reported is computed again.
+    exact = start.columns.problem.parent is None
+    enough, last = (_NEWTON_DECREMENT, 2) if exact else (_ROUGH_DECREMENT, 1)
+    here, final = Mode(start, alpha), 0
+    for _ in range(_NEWTON_STEPS if len(alpha) else 0):
+        gradient = here.point.slope - alpha * here.mean
+        step = solve_cholesky(here.factor, gradient)
+        decrement = float(gradient @ step)
+        # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
+        final += decrement <= enough * max(1.0, abs(here.height))
+        move = partial(here.moved, step)
+        there = move(1.0) if final else line_search(move, here.height, decrement)
+        if there is None:
+            break
+        here = there
+        if final >= last and (decrement <= _SETTLED or not exact or final == _SLOW_STEPS):
+            break
+    return here
+
+
+def line_search(at: Callable[[float], Any], height: float, promise: float) -> Any:
+    """Where the largest of 1, ½, ¼, … of a step that ascends enough (Armijo) leads; None if none does.
+
+    ``at`` says where a part of the step leads, which has a ``height``; ``promise`` is the product of all of it with the
+    gradient.
+    """
+    length = 1.0
+    while length > _SHORTEST:
+        there = at(length)
+        if there.height >= height + _ENOUGH * length * promise:
+            return there
+        length *= 0.5
+    return None

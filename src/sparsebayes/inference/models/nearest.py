@@ -1,19 +1,12 @@
-r"""The Gaussian about the mode that is nearest to the posterior of a classifier's weights.
+r"""The Gaussians that are nearest to the posterior of the weights (in :math:`\mathrm{KL}(q\|p)`); beyond the papers.
 
-Beyond the papers.  Laplace's covariance follows from the curvature *at* the mode.  Where classes are separable that is
-next to nothing at every row, and the covariance next to the prior's, although a little way from the mode the
-likelihood falls steeply: probabilities that are integrated over it are far too timid.  Of all Gaussians
-:math:`q=N(\boldsymbol\mu,\mathbf S)` about the mode the nearest (in :math:`\mathrm{KL}(q\|p)`) maximises
-
-.. math::  E_q[\log p(\mathbf t|\mathbf w)] - \tfrac12\mathrm{tr}(\mathbf A\mathbf S) + \tfrac12\log|\mathbf S| ,
-
-which is concave in the Cholesky factor of :math:`\mathbf S` where the likelihood is log-concave, so that there is one
-maximum.  Its derivative is zero where the curvature is replaced by its expectation:
+Laplace's covariance follows from the curvature at the mode, which is next to nothing where classes are separable, or
+all counts zero.  The nearest Gaussian of covariance S has the expected one in its place,
 
 .. math::  \mathbf S^{-1} = \mathbf A + \boldsymbol\Phi^\top E_q[\mathbf B]\boldsymbol\Phi .
 
-With three classes or more a likelihood of nearly the same curvature stands in for theirs (``likelihood/expected.py``).
-Where the data determine the weights well, it is Laplace's.  Evidence, selection and certificate are Laplace's always.
+Of classes it is the nearest about the mode (docs/classification.md, section 7), of log rates the mean is free as well
+(docs/trust.md).  Evidence, selection and certificate are Laplace's always.
 """
 
 from __future__ import annotations
@@ -25,7 +18,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes.callers import stack_level
+from sparsebayes.design import DenseDesign
 from sparsebayes.inference.models.evidence import Array
+from sparsebayes.inference.models.linalg import cholesky, inverse_upper
+from sparsebayes.inference.models.mode import LaplaceProblem, Mode, find_mode
+from sparsebayes.likelihood import Poisson
 
 # The largest change of a log variance, in any direction, that still counts; one that does not matter, and may be
 # rounding where so many steps have not made it smaller; and steps at most.
@@ -42,13 +39,8 @@ def nearest_root(expected: Callable[[Array], Array], alpha: Array, root: Array) 
     r"""A root of :math:`\mathbf S`, by steps between precisions along their geodesics.
 
     What is left of the way at a covariance :math:`\mathbf C\mathbf C^\top` is the logarithm of the precision that it
-    implies, in its own units.  Where rows saturate the implied precision falls steeply with the one at hand, and whole
-    steps would go to and fro: a step goes a part of the way, which follows from how much of the last one was left.  In
-    the units of the covariance at hand a matrix is carried along a geodesic as it is, so that what is left at two
-    places can be compared; and nearly dependent functions do no harm.  Where more is left than before, a step went too
-    far, and the longest one is halved.
-
-    Warns where it does not settle, and how much of a log variance is still in doubt.
+    implies, in its own units.  A step goes a part of it, which follows from how much of the last one was left; where
+    more is left than before, the longest step is halved.  Warns where it does not settle.
 
     Parameters
     ----------
@@ -92,3 +84,38 @@ def nearest_root(expected: Callable[[Array], Array], alpha: Array, root: Array) 
             stacklevel=stack_level(),
         )
     return best
+
+
+def nearest_to_rates(
+    columns: Array, counts: Array, weights: Array, offset: float, alpha: Array, mode: Array
+) -> tuple[Array, Array]:
+    """Mean and covariance of the Gaussian nearest to the posterior of the weights of a log rate.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (N, a)
+        Functions in the model on the rows.
+    counts, weights : ndarray of shape (N,)
+        Counts, and how often each row counts.
+    offset : float
+        Log rate at zero output.
+    alpha, mode : ndarray of shape (a,)
+        Prior precisions, and the mode of the posterior.
+    """
+    design, every = DenseDesign(columns), np.ones(len(alpha), dtype=bool)
+
+    def best_mean(mixed: Array) -> Mode:
+        """The mean for a covariance, from the rows in its units, whose squares sum to the variances of log rates."""
+        raised = Poisson(counts, weights, offset + 0.5 * np.sum(mixed**2, axis=1))
+        problem = LaplaceProblem(design, raised, every)
+        return find_mode(problem.active(np.flatnonzero(every).tolist()).at(mode), alpha)
+
+    def expected(root: Array) -> Array:
+        mixed = columns @ root
+        return (mixed.T * best_mean(mixed).point.curvature.diagonal[:, 0]) @ mixed
+
+    # Any beginning leads to the same end.  This one is narrow, all variances of log rates below one, so that no rate is
+    # out of range.
+    rates = np.maximum(weights * np.exp(columns @ mode + offset), 1.0)
+    root = nearest_root(expected, alpha, inverse_upper(cholesky((columns.T * rates) @ columns + np.diag(alpha))))
+    return best_mean(columns @ root).mean, root @ root.T

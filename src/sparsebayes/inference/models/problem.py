@@ -1,8 +1,6 @@
-r"""What a solver sees: a weighted Gaussian problem.
+"""What a solver sees: a weighted Gaussian problem, or another one (``mode.py``), of which the search may see a part.
 
-With row weights :math:`\mathbf B = \beta\mathbf W` every product that learning needs is one of the whitened design
-:math:`\mathbf W^{1/2}\boldsymbol\Phi` with a few vectors.  A solver never learns where the design lives, which
-likelihood gave the weights, or what the functions are.
+A solver never learns where the design lives, which likelihood gave the weights, or what the functions are.
 """
 
 from __future__ import annotations
@@ -132,8 +130,7 @@ class GaussianProblem(PartOfProblem):
     inclusion_cost : float
         Log prior odds against a function, in nats.
     n_observations : float, optional
-        Number of observations in the sense of the evidence, where it is not the sum of the weights: a row whose noise
-        is known to be larger weighs less and is still one observation.
+        Number of observations in the sense of the evidence, where it is not the sum of the weights.
     offered : ndarray of bool, shape (M,), optional
         Functions that may enter in the place of others only (see ``moves.py``).
     landmarks : ndarray of int, optional
@@ -145,8 +142,7 @@ class GaussianProblem(PartOfProblem):
     sample : GaussianProblem, optional
         The problem of the same functions on a part of the rows, where there are many: the search begins there.
     precisions : ndarray of shape (N,), optional
-        The part of the weights that says how small the noise of a row is, and not how often the row is there; None
-        where that is one for all rows.
+        The part of the weights that says how small the noise of a row is, and not how often the row is there.
     parent, members : GaussianProblem, ndarray of int, optional
         The problem of which this is a part, and its functions there.
     unexplained : float
@@ -171,7 +167,6 @@ class GaussianProblem(PartOfProblem):
     parent: GaussianProblem | None = None
     members: Index | None = None
     unexplained: float = 0.0
-    _moments: tuple[Array, Array] | None = field(default=None, init=False, repr=False)
     _triangle: tuple[Array, Array] | None = field(default=None, init=False, repr=False)
 
     @cached_property
@@ -180,8 +175,9 @@ class GaussianProblem(PartOfProblem):
         return float(np.sum(self.weights)) if self.n_observations is None else self.n_observations
 
     @cached_property
-    def _root(self) -> Array:
-        return np.sqrt(self.weights)[:, None]
+    def row_scale(self) -> Array:
+        """Square roots of the sample weights."""
+        return np.sqrt(self.weights)
 
     @cached_property
     def _even(self) -> bool:
@@ -190,7 +186,7 @@ class GaussianProblem(PartOfProblem):
     @cached_property
     def target(self) -> Array:
         """Targets times the roots of the weights."""
-        return self._root * self.targets
+        return self.row_scale[:, None] * self.targets
 
     @property
     def n_targets(self) -> int:
@@ -212,15 +208,20 @@ class GaussianProblem(PartOfProblem):
         """Smallest noise variance that the targets can support numerically."""
         return FLOOR * self.mean_square
 
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        projection, sqnorms = self.design.moments(self.row_scale[:, None] * self.target, self.weights)
+        return sqnorms, projection
+
     @property
     def sqnorms(self) -> Array:
         """Weighted squared norms of the functions."""
-        return self._learned()[0]
+        return self._moments[0]
 
     @property
     def projection(self) -> Array:
         """Weighted inner products of the functions with the targets."""
-        return self._learned()[1]
+        return self._moments[1]
 
     @cached_property
     def eligible(self) -> NDArray[np.bool_]:
@@ -240,40 +241,21 @@ class GaussianProblem(PartOfProblem):
             rows[: len(self.centres)] = self.centres
         return rows
 
-    @property
-    def row_scale(self) -> Array:
-        """Square roots of the sample weights."""
-        return self._root[:, 0]
-
     def columns(self, idx: Index) -> Array:
         """Whitened columns."""
         return self._whiten(self.design.columns(idx))
 
     def correlate(self, vectors: Array) -> Array:
-        """Correlations of all functions with whitened vectors; the first pass also finds norms and projections."""
-        if self._moments is not None:
-            return self.design.correlate(self._whiten(vectors))
-        k = self.n_targets
-        found, norms = self.design.moments(self._root * np.hstack([self.target, vectors]), self.weights)
-        self._moments = norms, found[:, :k]
-        return found[:, k:]
+        """Correlations of all functions with whitened vectors."""
+        return self.design.correlate(self._whiten(vectors))
 
     def project(self, vectors: Array, basis: Array) -> tuple[Array, Array]:
         """Correlations of all functions with some vectors, and sums of squares of those with others."""
-        if self._moments is not None:
-            return self.design.project(self._whiten(vectors), self._whiten(basis))
-        found, k = self.correlate(np.hstack([vectors, basis])), vectors.shape[1]
-        return found[:, :k], np.einsum("mp,mp->m", found[:, k:], found[:, k:])
+        return self.design.project(self._whiten(vectors), self._whiten(basis))
 
     def _whiten(self, values: Array, rows: slice = slice(None)) -> Array:
         """Values on some rows times the roots of the weights; themselves, which may be large, where these are one."""
-        return values if self._even else self._root[rows] * values
-
-    def _learned(self) -> tuple[Array, Array]:
-        """Squared norms, and inner products with the targets, by a pass over the rows where they are not known."""
-        while self._moments is None:
-            self.correlate(np.zeros((len(self._root), 0)))
-        return self._moments
+        return values if self._even else self.row_scale[rows, None] * values
 
     def priced(self, inclusion_cost: float) -> GaussianProblem:
         """The same problem with another cost of a function."""
@@ -287,10 +269,7 @@ class GaussianProblem(PartOfProblem):
         return self._variant(weights=weights, n_observations=n_observations)
 
     def precise(self, precisions: Array) -> GaussianProblem:
-        r"""The same problem with the noise :math:`\sigma^2/\rho_n` in row n.
-
-        The evidence is complete where :math:`\prod_n\rho_n=1`, each factor as often as its row is there.
-        """
+        r"""The same problem with the noise :math:`\sigma^2/\rho_n` in row n, where :math:`\prod_n\rho_n=1`."""
         all_of_them = precisions if self.precisions is None else self.precisions * precisions
         return self._variant(weights=self.weights * precisions, precisions=all_of_them)
 
@@ -300,14 +279,8 @@ class GaussianProblem(PartOfProblem):
         return self.weights if self.precisions is None else self.weights / self.precisions
 
     def share(self, used: float) -> float:
-        """Share of the rows that so many well-determined weights use up; a row and its copies are one row here.
-
-        However often a row is there, one function reproduces it and all its copies: a weight of k, like k copies, makes
-        it no harder for functions to use up all that the data say.
-        """
-        problem = self
-        while problem.parent is not None:
-            problem = problem.parent
+        """Share of the rows that so many well-determined weights use up; a row and its copies are one row here."""
+        problem, _ = self.whole([])
         if not problem.rowwise or used <= _FEW * len(problem.weights):
             return used / self.n_effective
         return used / min(self.n_effective, problem.different)
@@ -405,7 +378,7 @@ class GaussianProblem(PartOfProblem):
         """What to search in instead, where that is known before any function is scored; None where it is not.
 
         A compression is exact enough for a noise that is learned through it, not for any that is given.  ``tell`` is
-        called on the way through all rows, with the share of them that is done.
+        called with the share of the rows that a pass over them has behind it.
         """
         if self.sample is not None:  # its candidates were chosen already
             return self.on_fewer_rows(tell)
@@ -443,9 +416,8 @@ class GaussianProblem(PartOfProblem):
         r"""The problem of r rows that is exactly this one with the stand-in for its design.
 
         With :math:`\boldsymbol\Phi=\mathbf L\mathbf M^\top` and :math:`\mathbf L^\top\mathbf W\mathbf L=\mathbf
-        T^\top\mathbf T`, the columns of :math:`\mathbf L\mathbf T^{-1}` are orthonormal in the weights' inner product:
-        nothing that matters is lost in :math:`(\mathbf T\mathbf M^\top, \mathbf T^{-\top}\mathbf L^\top\mathbf W\mathbf
-        t)` but the sum of squares of the targets outside their span.
+        T^\top\mathbf T` it has the rows :math:`\mathbf T\mathbf M^\top` and targets :math:`\mathbf T^{-\top}\mathbf
+        L^\top\mathbf W\mathbf t` in the orthonormal basis :math:`\mathbf L\mathbf T^{-1}`.
         """
         if self.stand_in is None:
             raise ValueError("the problem has no design to stand in")
@@ -457,10 +429,7 @@ class GaussianProblem(PartOfProblem):
         return self._on_rows(self.stand_in.with_rows(factor), targets, places=self.places, parent=parent)
 
     def on_fewer_rows(self, tell: Callable[[float], None] = lambda done: None) -> GaussianProblem:
-        """The problem with as many rows as it has functions, and the same inner products, by way of its sample.
-
-        That takes a pass over all rows, on which ``tell`` is called with the share of them that is done.
-        """
+        """The problem on as many rows as functions, with the same inner products, by a pass over all."""
         if self._triangle is None:
             self._triangle = self._reduce(tell)
         rows, targets = self._triangle
@@ -472,8 +441,7 @@ class GaussianProblem(PartOfProblem):
         With :math:`\mathbf R_1^\top\mathbf R_1` the inner products on the sample, slightly regularised, the columns of
         :math:`\mathbf P=\mathbf W^{1/2}\boldsymbol\Phi\mathbf R_1^{-1}` are not nearly dependent, so that nothing that
         matters is lost in :math:`\mathbf P^\top\mathbf P=\mathbf T^\top\mathbf T`, and :math:`(\mathbf T\mathbf R_1,
-        \mathbf T^{-\top}\mathbf P^\top\mathbf W^{1/2}\mathbf t)` stand for all rows.  That takes one pass, half of it
-        products with a triangle and half sums of squares, at the speed of the processor and not of the memory.
+        \mathbf T^{-\top}\mathbf P^\top\mathbf W^{1/2}\mathbf t)` stand for all rows.
         """
         if self.sample is None:
             raise ValueError("the problem has no part of its rows")
@@ -513,15 +481,11 @@ def with_bias(members: Index, bias: int | None) -> Index:
 
 
 def moment_problem(design: MomentDesign, eligible: NDArray[np.bool_] | None = None) -> GaussianProblem:
-    """Problem with exactly the moments of the design, on the few rows of their root.
+    """Problem with exactly the moments of the design, on the few rows of their root, which stand for its N.
 
-    Every solver runs on it as on data: the evidence sees the design's N, since the rows carry its weight between them.
     By default all functions may enter but copies of an earlier one, which has the same inner products with everything.
     """
     enter = representatives(DenseDesign(design.G)) == np.arange(len(design.G)) if eligible is None else eligible
     root = design.root()
-    n_rows = len(root.columns)
-    weight = design.N / n_rows
-    scale = 1.0 / np.sqrt(weight)
-    columns, targets = DenseDesign(scale * root.columns), scale * root.targets
-    return GaussianProblem(columns, targets, np.full(n_rows, weight), enter, rowwise=False)
+    columns, one = DenseDesign(root.columns), np.ones(len(root.columns))
+    return GaussianProblem(columns, root.targets, one, enter, n_observations=design.N, rowwise=False)

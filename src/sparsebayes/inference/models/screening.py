@@ -2,18 +2,15 @@ r"""Statistics of all functions at a mode, exact wherever they could decide anyt
 
 Of a function left out, three numbers decide: its sparsity :math:`s = \phi^\top\mathbf C\phi`, where :math:`\mathbf C`
 is the curvature of the rows less what the model explains of it, its quality :math:`q = \mathbf g^\top\phi`, and
-:math:`D = \mathbf v^\top\phi`, the change of :math:`\log|\boldsymbol\Sigma^{-1}|` with its weight (``laplace.py``).
-
-Where a partial Cholesky factorisation stands in for the dictionary, what it leaves of a kernel is itself positive
-definite, so that no entry is wrong by more than :math:`\sqrt{d_nd_m}` with the remaining diagonals d.  Therefore
+:math:`D = \mathbf v^\top\phi` (docs/classification.md, section 4).  Where a partial Cholesky factorisation of remaining
+diagonals d stands in for the dictionary, no entry is wrong by more than :math:`\sqrt{d_nd_m}`, so that
 
 .. math::
 
     |q-\hat q| \le \sqrt{d_m}\sum_n|g_n|\sqrt{d_n}, \qquad
-    |\sqrt s-\sqrt{\hat s}| \le \sqrt{d_m}\Big(\sum_n B_nd_n\Big)^{1/2},
+    |\sqrt s-\sqrt{\hat s}| \le \sqrt{d_m}\Big(\sum_n B_nd_n\Big)^{1/2} .
 
-the second because :math:`\sqrt s` is a seminorm that the curvature bounds.  Functions that these bounds rule out need
-not be evaluated: neither can they gain, nor is one of them the best of those that do not.
+Functions that these bounds rule out need not be evaluated: they can neither gain nor be the best of those that do not.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Where no single move gains by its score: moves that the scores miss.
 
-*Functions that others hide* (``uncover``, beyond the papers). Broad functions are nearly constant, and nearly the
-same: only their differences, of large weights, say anything. Where one of them, or the intercept, has settled as a
-constant, or where the targets need none, no other gains alone: it would need a large weight of the opposite sign
-beside it. So additions are looked for beside an intercept, and functions in the model, whose precisions are next to
-nothing; after one is made all of them settle, and the model stands if it is better, often by tens of nats.
+*Functions that others hide* (``uncover``, beyond the papers): broad functions are nearly constant, and nearly the same.
+Where one of them, or the intercept, has settled as a constant, no other gains alone, since it would need a large weight
+of the opposite sign beside it.  So additions are looked for beside an intercept, and functions in the model, whose
+precisions are next to nothing; the model stands if it is better once all have settled, often by tens of nats.
 
 *Narrow misses* (``doubt``), where gains are only predicted: moves that the prediction rules out, tried in earnest.
 They make the support a local optimum under single moves (``tests/reference/test_laplace.py``), which is worth .15 nats
@@ -125,8 +124,8 @@ def doubt(active: Active, refused: set[int], tol: float) -> tuple[str, int, Acti
 
     Those that do not are refused from then on.  The moves are to do without each function that brings little, to give
     others the precision that their scores ask for, and to add the best of those left out with the prior variance that
-    its least-squares weight suggests: where rows saturate, the evidence can have a maximum at a finite precision
-    although it falls from infinity at first, and ridges on which no step brings what the slope promises.
+    its least-squares weight suggests: where rows saturate, the evidence can rise although it falls at first, and has
+    ridges on which no step brings what the slope promises.
     """
     s, q2 = active.leave_one_out()
     brings = contribution(active.alpha, s, q2) - active.problem.inclusion_cost

@@ -1,7 +1,6 @@
-r"""Moves of several functions at once: exchange, merge and split, evaluated exactly.
+r"""Moves of several functions at once: exchange, merge and split, evaluated exactly (docs/dictionary.md).
 
-With the model held, let :math:`C^{-1}` be the inverse of the covariance of the targets, :math:`S_{mn}=\phi_m^\top
-C^{-1}\phi_n` and :math:`Q_m=\phi_m^\top C^{-1}t`.  Taking functions J out of the model is a low-rank change,
+Taking functions J out of the model changes S and Q of all functions by low rank (T&F eqs 40, 41),
 
 .. math::
 
@@ -9,10 +8,9 @@ C^{-1}\phi_n` and :math:`Q_m=\phi_m^\top C^{-1}t`.  Taking functions J out of th
     Q^{-J}_m = Q_m + c_{mJ}\,\Sigma_{JJ}^{-1}\,\mu_J, \qquad
     c_{mJ} = \beta\,\phi_m^\top W\Phi\Sigma_{\cdot J} ,
 
-so that the change of the evidence is known for every pair (j out, i in), every merge (j, k out, i in) and every split
-(j out, i, i' in), without computing any of these models.  The numerical trouble with such pairs comes from functions
-that are nearly dependent: their :math:`s` is a small difference.  A candidate whose s is not above rounding is never
-considered, and every move that looks best is made on a copy and stands only if the evidence, computed anew, rises.
+so that no other model is computed for what an exchange (j out, i in), a merge (j, k out, i in) or a split (j out, i, i'
+in) would gain.  A candidate whose s is not above rounding is never considered, and the moves that look best stand only
+if the evidence, computed anew, rises.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Array, best_alpha, contribution
 from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.linalg import cosines
 
 # Fraction of βφᵀWφ above which s has correct digits after a deletion.
 _RESOLVED = 1e-11
@@ -66,7 +65,7 @@ class Linearised:
     def without(self, out: list[int]) -> tuple[Array, Array]:
         """``s`` and mean ``q²`` of all functions once these are out of the model (T&F eqs 40, 41)."""
         block = np.linalg.inv(self.active.covariance[np.ix_(out, out)])
-        c, mean = self.cross[:, out], self.active.mean.reshape(self.active.size, -1)[out]
+        c, mean = self.cross[:, out], self.active.means[out]
         s = self.S + np.einsum("mj,jk,mk->m", c, block, c)
         return s, np.mean((self.Q + c @ (block @ mean)) ** 2, axis=1)
 
@@ -87,12 +86,9 @@ class Linearised:
         return best, np.where(allowed, self.active.problem.n_targets * contribution(best, s, q2), -np.inf)
 
     def lost(self, out: list[int]) -> float:
-        r"""Evidence that functions bring together, that of the model over the model without them.
-
-        :math:`\tfrac12[\mu_J^\top\Sigma_{JJ}^{-1}\mu_J + T\log|\mathbf A_J\Sigma_{JJ}|]`.
-        """
+        r"""What functions bring: :math:`\tfrac12[\mu_J^\top\Sigma_{JJ}^{-1}\mu_J + T\log|\mathbf A_J\Sigma_{JJ}|]`."""
         block = self.active.covariance[np.ix_(out, out)]
-        mean = self.active.mean.reshape(self.active.size, -1)[out]
+        mean = self.active.means[out]
         _, log_det = np.linalg.slogdet(block * self.active.alpha[out])
         quadratic = float(np.sum(mean * np.linalg.solve(block, mean)))
         return 0.5 * (quadratic + self.active.problem.n_targets * float(log_det))
@@ -126,13 +122,12 @@ def best_splits(active: Active, tol: float) -> Iterator[Swap]:
     found: list[Swap] = []
     for j in range(active.size):
         s, _ = linear.without([j])
-        allowed = linear.open(s)
-        likeness = np.where(allowed, linear.cross[:, j] ** 2 / np.where(s > 0.0, s, 1.0), -np.inf)
+        likeness = np.where(linear.open(s), linear.cross[:, j] ** 2 / np.where(s > 0.0, s, 1.0), -np.inf)
         near = np.argsort(-likeness, kind="stable")[:_HALVES]
         near = near[np.isfinite(likeness[near])]
         if len(near) < 2:
             continue
-        first, second, alphas, gain = _pair(active, linear, j, near)
+        first, second, alphas, gain = _pair(linear, j, near)
         pair = int(near[first]), int(near[second])
         found.append(Swap("split", (j,), pair, alphas, gain - linear.lost([j]) - active.problem.inclusion_cost))
     yield from _best(found, tol)
@@ -140,8 +135,10 @@ def best_splits(active: Active, tol: float) -> Iterator[Swap]:
 
 def perform(active: Active, swap: Swap) -> Active | None:
     """The model after the move, computed on a copy; None where the objective does not rise."""
-    after = active.swapped(swap.out, swap.into, swap.alpha)
-    return after if after is not None and after.objective() > active.objective() else None
+    stays = [k for k in range(active.size) if k not in swap.out]
+    functions = [*(active.indices[k] for k in stays), *swap.into]
+    after = active.like(active.problem, functions, np.append(active.alpha[stays], swap.alpha))
+    return after if after.objective() > active.objective() else None
 
 
 # -- low-rank changes --------------------------------------------------------------------------------------
@@ -157,21 +154,19 @@ def _replace(found: Linearised, kind: str, out: list[int]) -> Swap:
 
 def _partners(active: Active) -> Iterator[tuple[int, int]]:
     """Pairs of functions with strongly correlated weights, each once."""
-    scale = np.sqrt(np.diagonal(active.covariance))
-    likeness = np.abs(active.covariance / np.outer(scale, scale))
+    likeness = cosines(active.covariance)
     np.fill_diagonal(likeness, -1.0)
     order = np.argsort(-likeness, axis=1, kind="stable")[:, :_NEIGHBOURS]
     pairs = {(min(j, int(k)), max(j, int(k))) for j in range(active.size) for k in order[j] if k != j}
     yield from sorted(pairs)
 
 
-def _pair(
-    active: Active, linear: Linearised, j: int, near: NDArray[np.intp]
-) -> tuple[int, int, tuple[float, float], float]:
+def _pair(linear: Linearised, j: int, near: NDArray[np.intp]) -> tuple[int, int, tuple[float, float], float]:
     """Best two of these functions to take the place of function j: which, their precisions, and what they bring.
 
     The two precisions are found by turns, each exactly given the other, for all pairs at once.
     """
+    active = linear.active
     block, change = 1.0 / active.covariance[j, j], linear.cross[near, j]
     columns = active.problem.columns(near)
     shared = active.beta * (columns.T @ active.problem.columns(np.array(active.indices)))
@@ -180,16 +175,15 @@ def _pair(
     q = linear.Q[near] + block * change[:, None] * active.mean[j]
     targets = active.problem.n_targets
     s, q2, product = np.diagonal(joint).copy(), np.mean(q**2, axis=1), q @ q.T / targets
-    alpha = np.full(joint.shape, np.inf)  # of the first of each pair; the second is then on its own
-    s2, q3 = np.broadcast_to(s[None, :], joint.shape), np.broadcast_to(q2[None, :], joint.shape)
-    second = best_alpha(s2, q3)
+    (s1, p1), (s2, p2) = (s[:, None], q2[:, None]), (s[None, :], q2[None, :])  # of the first and second of each pair
+    alpha, second = best_alpha(s1, p1), best_alpha(s2, p2)
+    beside, kept = s2, p2  # of the second once the first is in the model
     for _ in range(_ALTERNATIONS):
-        alpha = best_alpha(*_given(s[:, None], q2[:, None], s[None, :], q2[None, :], joint, product, second))
-        s2, q3 = _given(s[None, :], q2[None, :], s[:, None], q2[:, None], joint, product, alpha)
-        second = best_alpha(s2, q3)
-    first = contribution(alpha, np.broadcast_to(s[:, None], alpha.shape), np.broadcast_to(q2[:, None], alpha.shape))
-    total = targets * (first + contribution(second, s2, q3))
-    usable = np.isfinite(alpha) & np.isfinite(second) & (s2 > _RESOLVED * linear.norms[near])
+        alpha = best_alpha(*_given(s1, p1, s2, p2, joint, product, second))
+        beside, kept = _given(s2, p2, s1, p1, joint, product, alpha)
+        second = best_alpha(beside, kept)
+    total = targets * (contribution(alpha, s1, p1) + contribution(second, beside, kept))
+    usable = np.isfinite(alpha) & np.isfinite(second) & (beside > _RESOLVED * linear.norms[near])
     total = np.where(usable & ~np.eye(len(near), dtype=bool), total, -np.inf)
     i, k = np.unravel_index(int(np.argmax(total)), total.shape)
     return int(i), int(k), (float(alpha[i, k]), float(second[i, k])), float(total[i, k])

@@ -73,7 +73,7 @@ class Predicted:
     def settled(self, tol: float) -> Predicted:
         """All precisions at their joint maximum; what was tried in vain will not gain by that.
 
-        Closer than asked: the last steps cost little, and predictions then do not depend on the way (they differed by
-        2e-4 between rows in memory and the same rows in partitions).
+        Closer than asked: predictions then do not depend on the way (they differed by 2e-4 between rows in memory and
+        the same rows in partitions).
         """
         return replace(self, active=self.active.settled(_CLOSELY * tol, learn_noise=False))

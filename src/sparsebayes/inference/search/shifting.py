@@ -1,23 +1,17 @@
-r"""All functions of the model moved at once to places where they fit better.
+r"""All functions of the model moved at once to places where they fit better (docs/sequential.md, "Shifts").
 
-Where a dictionary is dense, the search ends among neighbours of the right functions, and one addition and one deletion
-at a time carry each of them there in many small steps, since functions that overlap have to move together.  Beyond the
-papers: with functions :math:`\phi(c_j)` at places :math:`c_j`, and neighbours of each at :math:`c_j+h_{je}` in d
-directions, a displacement :math:`\sum_e\xi_{je}h_{je}` changes the outputs to first order by
-:math:`w_j\sum_e\xi_{je}g_{je}`, :math:`g_{je}=\phi(c_j+h_{je})-\phi(c_j)`.  At the mode, all other weights following to
-theirs, the best displacements under a normal prior solve (Gauss-Newton)
+With functions at places :math:`c_j`, and neighbours of each at :math:`c_j+h_{je}` in d directions, the displacements
+:math:`\sum_e\xi_{je}h_{je}` that are best to first order, all weights following, solve
 
 .. math::
 
     \big[(\boldsymbol\mu\boldsymbol\mu^\top)\circ\mathbf G^\top(\mathbf B-\mathbf B\boldsymbol\Phi\boldsymbol\Sigma
     \boldsymbol\Phi^\top\mathbf B)\mathbf G+\lambda\mathbf I\big]\,\xi = \boldsymbol\mu\circ\mathbf G^\top\mathbf g,
+    \qquad g_{je}=\phi(c_j+h_{je})-\phi(c_j) ,
 
-with :math:`\mathbf B` the curvature of the rows and :math:`\mathbf g` the gradient of the log likelihood.  Each
-function then gives way to the one next to where it should be, the precisions settle, and the move stands if the
-objective rises.
-
-On the 2-D sinc of 13,000 and 20,000 rows that brings 2 nats on average, and outputs 2 % nearer to the truth, in .85 of
-the time; two classes by Laplace's evidence gain 3 nats.
+with :math:`\mathbf B` the curvature of the rows and :math:`\mathbf g` the gradient of the log likelihood.  On the 2-D
+sinc of 13,000 and 20,000 rows that brings 2 nats on average, and outputs 2 % nearer to the truth, in .85 of the time;
+two classes by Laplace's evidence gain 3 nats.
 """
 
 from __future__ import annotations
@@ -136,7 +130,7 @@ def _displacements(active: Active, numbers: Index, secants: Secants) -> Array:
     half = differences.T @ gram
     cross = half[:, :a]
     free = half @ differences - cross @ active.covariance @ cross.T
-    weights = active.mean.reshape(a, -1)[own]
+    weights = active.means[own]
     pull = np.sum(weights * (differences.T @ gradient), axis=1)
     prior = (secants.distance / _PRIOR) ** 2
     xi = np.linalg.solve((weights @ weights.T) * free + prior * np.eye(k * d), pull)

@@ -1,8 +1,4 @@
-"""Working sets: the search in full on a part of the dictionary, until no function outside it would gain (T&F 6.2).
-
-A pass over the whole dictionary costs far more than a move among a few hundred functions.  So the search goes on in a
-working set, which then takes in the best of the functions left out, until there are none.
-"""
+"""Working sets: the search in full on a part of the dictionary, until no function outside it would gain (T&F 6.2)."""
 
 from __future__ import annotations
 
