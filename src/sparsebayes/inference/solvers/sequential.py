@@ -66,7 +66,7 @@ class Sequential(Solver[SequentialState]):
     effort : {"fast", "default", "thorough"}
         How many places a regression is searched from.  "fast": one, with the noise held low and then released;
         "default": the paper's schedule, all functions where they are few, and kicks of the best model; "thorough":
-        these with more kicks, and starts with the noise held at several levels.
+        these, and further kicks where they end.
     batch : int
         Functions that are added at once at most, where moves are greedy; 1 makes the papers' single moves, of a
         regression from one place.
