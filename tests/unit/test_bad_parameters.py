@@ -48,6 +48,11 @@ def test_gamma(make, gamma):
     refused(make(gamma=gamma), X, targets(make()), words)
 
 
+@pytest.mark.parametrize("make", [RVR, SparseBayesRegressor])
+def test_a_support_by_evidence_is_refused_where_a_squared_error_chooses(make):
+    refused(make(solver="subset", support="conservative"), X, Y, "support='conservative'.*use support='evidence', or")
+
+
 @pytest.mark.parametrize("make", [RVR, RVC])
 def test_names_that_do_not_exist(make):
     y = targets(make())

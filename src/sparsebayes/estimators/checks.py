@@ -365,6 +365,11 @@ def check_regressor(
     """
     kind = kind_of(estimator.likelihood)
     check_kind(solver, kind)
+    if estimator.support != "evidence" and not solver.takes_support:
+        raise ValueError(
+            f"support={estimator.support!r} asks the evidence which functions are worth their place, and "
+            f"solver={name_of(solver)!r} ({solver.takes_why}) does not; use support='evidence', or solver='sequential'"
+        )
     _check_generated(estimator, solver, kind)
     if estimator._learned_gamma is not None and kind is Kind.ROBUST:
         raise ValueError(

@@ -149,6 +149,8 @@ class Solver(Stopping, BaseEstimator, ABC, Generic[S]):
     takes_why: ClassVar[str] = ""
     # Whether it takes several targets with one set of functions.
     takes_shared: ClassVar[bool] = True
+    # Whether the rule of the support decides what it keeps.
+    takes_support: ClassVar[bool] = True
     # What it means that the search ended by itself where single moves would still raise the evidence.
     status_if_uncertified: ClassVar[Status] = Status.STALLED
 

@@ -145,6 +145,7 @@ class SubsetSelection(Solver[SubsetState]):
 
     takes = frozenset({Kind.GAUSSIAN, Kind.ROBUST})
     takes_why = "it lowers a squared error"
+    takes_support = False
     status_if_uncertified = Status.SUBSET
 
     ridge: float = 1e-3
