@@ -50,6 +50,15 @@ def test_inputs_that_grew_into_the_model_by_chance_leave_it():
     assert model.certificate_.converged
 
 
+def test_an_input_that_columns_beside_explain_switches_off():
+    """No process says where to look for the widths of a sum."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-10, 10, (100, 2))
+    y = np.sinc(X[:, 0] / np.pi) + 0.1 * X[:, 1] + 0.1 * rng.standard_normal(100)
+    model = RVR(kernel=Linear() + RBF(4.0), gamma="ard").fit(X, y)
+    assert list(model.kernel_status_.values()) == [ParameterStatus.LEARNED, ParameterStatus.OFF]
+
+
 def test_the_fit_with_the_learned_kernel_is_the_learned_fit():
     X, y = sinc()
     model = RVR(gamma="evidence").fit(X, y)

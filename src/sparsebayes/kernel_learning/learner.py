@@ -6,7 +6,7 @@ r"""Learning the dictionary: several honest starts, and a judge who has the last
   reason enough to leave the widths as given.  Where the evidence alone would have chosen otherwise, the result says so.
 * *Climb.*  Where no process says where to look, the parameters climb from the best along the gradient of the evidence
   together with the precisions and the noise of the model found, its functions and centres held; the dictionary is
-  rebuilt there and the search goes on; in turn.
+  rebuilt there and the search goes on; in turn.  Inputs that bring no more than any may by chance are switched off.
 * *Several widths at once*, where they are asked for: multiples of the lengths found, together in one dictionary.
 """
 
@@ -157,7 +157,7 @@ class Learner:
         tried = [self._try(log_theta) for log_theta in places]
         likely = max(filter(self._open, tried), key=self._promise, default=scale)
         if self.process is None and self.finalists is None:
-            likely = self._ascend(likely)
+            likely = self._without_weak(self._ascend(likely))
         self._prefer(likely)
         self._single = self.best
         if self.several:
@@ -255,6 +255,21 @@ class Learner:
             found = model.evaluate(self.search.family.columns(log_theta, model.functions), model.logs)
             by_theta += np.abs(self.search.family.pullback(log_theta, model.functions, found.columns))
         return by_theta > 0.0
+
+    def _without_weak(self, trial: Trial) -> Trial:
+        """Inputs switched off, the weakest first, until one brings log Nd nats: it is one of d that fits N rows."""
+        off, here = self.limits.off, trial
+        live = np.flatnonzero(self.limits.live(trial.log_theta) & np.isfinite(off))
+        price = float(np.log(max(2, int(np.sum(np.isfinite(off)))) * self.search.n_rows))
+        for p in sorted(live.tolist(), key=lambda p: abs(trial.log_theta[p] - off[p])):
+            there = here.log_theta.copy()
+            there[p] = off[p]
+            new = self._try(there)
+            new = self._ascend(new) if self._worth(new) > self._worth(here) - _FAR_ABOVE else new
+            if new.evidence < here.evidence - price:
+                break
+            here = new
+        return here
 
     # -- the end -------------------------------------------------------------------------------------------
 
