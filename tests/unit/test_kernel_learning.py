@@ -280,6 +280,16 @@ def test_how_probable_classes_of_rows_left_out_are():
     assert mean(X, labels, np.ones(50)) < -10.0
 
 
+def test_rows_with_the_same_inputs_are_left_out_together():
+    """Those of one class once were alone, and the others taught that there is none of it: titanic has 11 inputs."""
+    X = np.repeat(np.arange(12.0), 2)[:, None]
+    folds = left_out_of(RVC(), X, np.tile([0, 1], 12), np.ones(24)).fold
+    np.testing.assert_array_equal(folds[::2], folds[1::2])
+    assert np.bincount(folds).tolist() == [6, 6, 4, 4, 4]
+    apart = left_out_of(RVC(), np.arange(10.0)[:, None], np.arange(10) % 2, np.ones(10)).fold
+    np.testing.assert_array_equal(apart[::2], np.arange(5))
+
+
 def raced(says):
     """Kernels that say these things of each fold, and which were asked."""
     asked = []
