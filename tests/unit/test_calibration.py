@@ -350,9 +350,9 @@ def test_many_functions_do_not_make_bars_too_short():
 
 
 def test_widths_that_know_the_rows_left_out_do_not_make_bars_short():
-    """Six widths of sixty rows: bars that know nothing of the widths' choice hold 86 %."""
+    """Six widths of sixty rows; over six draws, since those of one hold from 86 to 99 %."""
     held = []
-    for seed in (0, 3):
+    for seed in range(6):
         (X, y), (new, observed) = draw(60, seed, inputs=6), draw(2000, 100 + seed, inputs=6)
         low, high = RVR(gamma="ard").fit(X, y).predict_interval(new)
         held.append(np.mean((low <= observed) & (observed <= high)))

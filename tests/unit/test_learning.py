@@ -50,6 +50,15 @@ def test_inputs_that_grew_into_the_model_by_chance_leave_it():
     assert model.certificate_.converged
 
 
+def test_an_input_that_columns_beside_explain_switches_off():
+    """No process says where to look for the widths of a sum."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-10, 10, (100, 2))
+    y = np.sinc(X[:, 0] / np.pi) + 0.1 * X[:, 1] + 0.1 * rng.standard_normal(100)
+    model = RVR(kernel=Linear() + RBF(4.0), gamma="ard").fit(X, y)
+    assert list(model.kernel_status_.values()) == [ParameterStatus.LEARNED, ParameterStatus.OFF]
+
+
 def test_the_fit_with_the_learned_kernel_is_the_learned_fit():
     X, y = sinc()
     model = RVR(gamma="evidence").fit(X, y)
@@ -58,12 +67,15 @@ def test_the_fit_with_the_learned_kernel_is_the_learned_fit():
 
 
 @pytest.mark.parametrize("task", ["regression", "targets"])
-def test_objective_never_falls_within_a_start(task):
+@pytest.mark.parametrize("climbs", [False, True])
+def test_objective_never_falls_within_a_start(task, climbs):
+    """A process says where to look for the widths of a kernel; those of a sum climb."""
     X, y = two_inputs()
-    model = RVR(gamma="ard").fit(X, np.column_stack([y, X[:, 1] + y**2]) if task == "targets" else y)
+    model = RVR(kernel=RBF(1.0) + RBF(3.0), gamma="evidence") if climbs else RVR(gamma="ard")
+    model.fit(X, np.column_stack([y, X[:, 1] + y**2]) if task == "targets" else y)
     histories = model.history_ if isinstance(model.history_[0], list) else [model.history_]
     for history in histories:
-        assert any(record.move == "kernel" for record in history)
+        assert any(record.move == "kernel" for record in history) is climbs
         last = {}
         for record in history:
             slack = 1e-9 * max(1.0, abs(record.objective), len(X))

@@ -53,10 +53,17 @@ class LeftOut:
 
     @cached_property
     def fold(self) -> NDArray[np.intp]:
-        """Fold of every row: by turns in the order of the targets and inputs, whatever the order of the rows."""
+        """Fold of every row: by turns in the order of the targets and inputs, whatever the order of the rows.
+
+        Rows with the same inputs are left out together: where only those of one class were, the others would teach that
+        there is no such class there.
+        """
         rank = np.empty(len(self.y), dtype=np.intp)
         rank[np.lexsort([*self.X.T[::-1], *self.y.reshape(len(self.y), -1).T[::-1]])] = np.arange(len(self.y))
-        return rank % FOLDS
+        same = np.unique(self.X, axis=0, return_inverse=True)[1].reshape(-1)
+        first = np.full(len(self.y), len(self.y), dtype=np.intp)
+        np.minimum.at(first, same, rank)
+        return np.unique(first[same], return_inverse=True)[1] % FOLDS
 
     def of_fold(self, kernel: Basis, fold: int) -> Array:
         """Log densities of the rows of one fold, by a fit with this kernel on the others."""

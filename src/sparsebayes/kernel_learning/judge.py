@@ -17,8 +17,6 @@ from sparsebayes.inference.models.evidence import Array
 from sparsebayes.inference.models.problem import Index
 from sparsebayes.kernel_learning.trials import Problems, Search, Trial
 
-# Standard deviations by which left-out rows have to speak for another trial.
-CLEAR = 2.0
 # Rows that are left out at least, where there are more: parts of the rows beyond these are not searched.
 _ENOUGH = 600.0
 # By how much the noise is lowered for a second search on each part.  A single search misses more at some widths than at

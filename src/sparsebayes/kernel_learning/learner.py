@@ -1,12 +1,12 @@
-r"""Learning the dictionary: several honest starts, a climb from the best of them, and a judge who has the last word.
+r"""Learning the dictionary: several honest starts, and a judge who has the last word.
 
 * *Starts.*  The widths as given, and those of an exact Gaussian process, whose evidence is smooth (``process.py``),
   with idle inputs switched off; these also a little narrower and wider.
-* *Climb.*  From the most promising, the parameters climb along the gradient of the evidence together with the
-  precisions and the noise of the model found, its functions and centres held; the dictionary is rebuilt there and the
-  search goes on; in turn.  Inputs that bring no more than any may by chance are switched off, the weakest first.
-* *Judge.*  Rows left out decide (``judge.py``) whether that is reason enough to leave the widths as given.  Where the
-  evidence alone would have chosen otherwise, the result says so.
+* *Judge.*  Rows left out (``judge.py``) and the evidence together say which of these is the best, and whether that is
+  reason enough to leave the widths as given.  Where the evidence alone would have chosen otherwise, the result says so.
+* *Climb.*  Where no process says where to look, the parameters climb from the best along the gradient of the evidence
+  together with the precisions and the noise of the model found, its functions and centres held; the dictionary is
+  rebuilt there and the search goes on; in turn.  Inputs that bring no more than any may by chance are switched off.
 * *Several widths at once*, where they are asked for: multiples of the lengths found, together in one dictionary.
 """
 
@@ -21,7 +21,7 @@ from sparsebayes.inference import Record, Result, Status
 from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.models.evidence import Array
 from sparsebayes.kernel_learning.gradients import Held, climb
-from sparsebayes.kernel_learning.judge import CLEAR, Judge
+from sparsebayes.kernel_learning.judge import Judge
 from sparsebayes.kernel_learning.parameters import Limits, Mask
 from sparsebayes.kernel_learning.process import Process
 from sparsebayes.kernel_learning.trials import Factors, Interrupted, Search, Trial
@@ -38,8 +38,8 @@ WORTHWHILE = 2.0
 # What a function has to bring when scales are compared, in nats: a precision fitted to pure noise brings 0.6 on
 # average, and the best of many more.
 PRICE = 2.5
-# Standard deviations by which left-out rows have to speak for another trial together with the evidence.
-_SURE = 2.5
+# Standard deviations by which left-out rows have to speak for another trial, alone and together with the evidence.
+_LIKELY, _SURE = 1.0, 2.5
 # Multiples of the lengths that make a dictionary of several.
 SEVERAL: tuple[Factors, ...] = ((1.0, 2.0, 4.0), (0.5, 1.0, 2.0))
 # Evidence, in nats, by which a trial has to be above the widths as given for these not to be searched in full, and by
@@ -155,9 +155,10 @@ class Learner:
         self.judge = Judge(self.search, problems)
         places = self._places(restarts) if self.finalists is None else self.finalists
         tried = [self._try(log_theta) for log_theta in places]
-        open_ = [trial for trial in tried if trial.size and not self.search.crowded(trial)]
-        climbed = self._ascend(max(open_, key=self._promise, default=scale))
-        self._prefer(climbed if self.finalists is not None else self._without_weak(climbed))
+        likely = max(filter(self._open, tried), key=self._promise, default=scale)
+        if self.process is None and self.finalists is None:
+            likely = self._without_weak(self._ascend(likely))
+        self._prefer(likely)
         self._single = self.best
         if self.several:
             for factors in SEVERAL:
@@ -178,22 +179,25 @@ class Learner:
     def _prefer(self, trial: Trial) -> bool:
         """Take a trial where there is reason enough to leave the best so far for it, and say whether there is.
 
-        One of several trials is better by chance now and then: left-out rows have to speak for it clearly, and still
-        more so together with the evidence.
+        One of several trials is better by chance now and then: left-out rows have to speak for it, and clearly so
+        together with the evidence.
         """
-        best, first, judge = self._chosen(), self.trials[0], self.judge
-        if judge is None or trial is best or not trial.size or self.search.crowded(trial):
-            return False
-        fall = self._worth(first) - self._worth(trial)
-        if fall > max(_FAR_ABOVE, _BEYOND_HOPE * self.search.n_rows):
+        best, judge = self._chosen(), self.judge
+        if judge is None or trial is best or not self._open(trial):
             return False
         advantage = judge.compare(trial, best)
         together = advantage.nats + self._worth(trial) - self._worth(best)
-        clear = advantage.nats > CLEAR * advantage.chance and together > _SURE * advantage.chance
-        if clear and judge.admits(trial, first):
+        clear = advantage.nats > _LIKELY * advantage.chance and together > _SURE * advantage.chance
+        if clear and judge.admits(trial, self.trials[0]):
             self.best = trial
             return True
         return False
+
+    def _open(self, trial: Trial) -> bool:
+        """Whether rows left out are to be asked: the trial has functions, not too many, and is not far below."""
+        fall = self._worth(self.trials[0]) - self._worth(trial)
+        near = fall <= max(_FAR_ABOVE, _BEYOND_HOPE * self.search.n_rows)
+        return trial.size > 0 and near and not self.search.crowded(trial)
 
     def _worth(self, trial: Trial) -> float:
         """The objective less what the functions have to bring.
@@ -216,13 +220,9 @@ class Learner:
         return [known.setdefault(place.tobytes(), place) for place in places if place.tobytes() not in known]
 
     def _promise(self, trial: Trial) -> float:
-        """What is to be expected of a trial: its evidence, less what its inputs have to bring."""
-        inputs = int(np.sum(self.limits.live(trial.log_theta) & np.isfinite(self.limits.off)))
-        return trial.evidence - self._price() * inputs
-
-    def _price(self) -> float:
-        """What an input has to bring, in nats: it is one of d that might have fitted the noise of N rows."""
-        return float(np.log(max(2, int(np.sum(np.isfinite(self.limits.off)))) * self.search.n_rows))
+        """What rows left out and the evidence say of a trial: those alone follow chance, this alone is too narrow."""
+        asked = 0.0 if self.judge is None else self.judge.compare(trial, self.trials[0]).nats
+        return asked + trial.evidence
 
     # -- climbs --------------------------------------------------------------------------------------------
 
@@ -256,20 +256,17 @@ class Learner:
             by_theta += np.abs(self.search.family.pullback(log_theta, model.functions, found.columns))
         return by_theta > 0.0
 
-    # -- inputs --------------------------------------------------------------------------------------------
-
     def _without_weak(self, trial: Trial) -> Trial:
-        """Inputs switched off, the weakest first, as long as the model can do without them."""
+        """Inputs switched off, the weakest first, until one brings log Nd nats: it is one of d that fits N rows."""
         off, here = self.limits.off, trial
         live = np.flatnonzero(self.limits.live(trial.log_theta) & np.isfinite(off))
-        if len(live) < 2:
-            return trial
+        price = float(np.log(max(2, int(np.sum(np.isfinite(off)))) * self.search.n_rows))
         for p in sorted(live.tolist(), key=lambda p: abs(trial.log_theta[p] - off[p])):
             there = here.log_theta.copy()
             there[p] = off[p]
             new = self._try(there)
             new = self._ascend(new) if self._worth(new) > self._worth(here) - _FAR_ABOVE else new
-            if self._promise(new) < self._promise(here):
+            if new.evidence < here.evidence - price:
                 break
             here = new
         return here
@@ -287,18 +284,18 @@ class Learner:
         results = self.search.as_given(best) if best is scale else self.search.conclude(best)
         interrupted = any(result.status is Status.INTERRUPTED for result in results)
         evidence, rivals = _evidence(results), max(trial.evidence for trial in self.trials)
+        given = evidence if best is scale else scale.evidence
         known = best is scale or interrupted or rivals > evidence + 1.0
         if not known and scale.evidence > evidence - _FAR_ABOVE:
-            rivals = max(rivals, _evidence(self.search.as_given(scale, silent=True)))
-        overruled = len(self.trials) > 1 and rivals > evidence + 1.0
-        return Learned(best, results, self.search.histories, overruled, interrupted, self._gain(best))
+            given = _evidence(self.search.as_given(scale, silent=True))
+        overruled = len(self.trials) > 1 and max(rivals, given) > evidence + 1.0
+        gain = self._gain(best, evidence - given)
+        return Learned(best, results, self.search.histories, overruled, interrupted, gain)
 
-    def _gain(self, best: Trial) -> Gain:
-        first = self.trials[0]
-        evidence = best.evidence - first.evidence
+    def _gain(self, best: Trial, evidence: float) -> Gain:
         if self.judge is None:
             return Gain(evidence)
-        advantage, rows = self.judge.compare(best, first), self.judge.n_rows
+        advantage, rows = self.judge.compare(best, self.trials[0]), self.judge.n_rows
         return Gain(evidence, advantage.nats / rows, advantage.chance / rows)
 
     def stopped_at(self, best: Trial) -> Learned:

@@ -2,7 +2,7 @@
 
 The widths of a fit have seen every row, and a search on a part of the rows with these widths predicts the others too
 well.  They climb on each part from where all rows have taken them, along the gradient of the part's own evidence, with
-the noise held and the search going on in between, as they did in the fit.  Which inputs are switched off stays.
+the noise held and the search going on in between.  Which inputs are switched off stays.
 """
 
 from __future__ import annotations

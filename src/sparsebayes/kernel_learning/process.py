@@ -39,9 +39,10 @@ FEWER_ROWS = 200, 400
 # Noise variance from which its search begins, as a part of the targets' mean square, and its steps, on some rows and on
 # more of them.  A second search from a hundredth ends at the same place or lower on nine of the ledger's ten tables; on
 # the tenth, where rows that occur twice let the noise vanish.  So it is made only where the first has found
-# more noise than anything else.
-_NOISE, _LOW_NOISE, _MOSTLY_NOISE = 0.1, 0.01, 0.5
-_STEPS, _FEW_STEPS = 60, 5
+# more noise than anything else; or, from a tenth again, next to none: one length too short for all inputs explains few
+# rows whole, and where all lengths are free the noise does not come back.
+_NOISE, _LOW_NOISE, _MOSTLY_NOISE, _NEXT_TO_NONE = 0.1, 0.01, 0.5, 1e-4
+_STEPS, _SOME_STEPS, _FEW_STEPS = 60, 15, 5
 # Fewer rows say nothing of widths.
 _FEWEST = 5
 # Range of the log amplitude and of the log noise, in units of the targets' mean square.
@@ -109,24 +110,36 @@ class Process:
         """Log parameters: one factor for all lengths, then all of them free, and idle inputs switched off."""
         every, scaled = np.eye(len(first)), self._ascend(Fitted(first), limits.longer[:, None])
         best = scaled if stop() else self._ascend(scaled, every)
-        if best.level[1] > np.log(_MOSTLY_NOISE) and not stop():
-            again = self._ascend(replace(scaled, level=np.log([1.0, _LOW_NOISE])), every)
+        found = float(np.exp(best.level[1]))
+        if not _NEXT_TO_NONE < found < _MOSTLY_NOISE and not stop():
+            other = _LOW_NOISE if found > _NOISE else _NOISE
+            again = self._ascend(replace(scaled, level=np.log([1.0, other])), every)
             best = max(best, again, key=lambda one: one.objective)
+        best = self._without_idle(best, limits, stop)
         if len(self.all[0]) > self.rows[0] and not stop():
             self._take(self.rows[1])
-            best = self._ascend(best, every, _FEW_STEPS)
-        return self._without_idle(best, limits.off, stop)
+            best = self._ascend(best, every[:, limits.live(best.log_theta)], _FEW_STEPS)
+        return best.log_theta
 
-    def _without_idle(self, found: Fitted, off: Array, stop: Callable[[], bool]) -> Array:
-        """Inputs switched off that do not bring log Nd nats: one of d brings that by the noise of N rows."""
-        here, height, inputs = found.log_theta, found.objective, np.flatnonzero(np.isfinite(off))
-        price = float(np.log(max(2, len(inputs)) * len(self.t)))
+    def _without_idle(self, found: Fitted, limits: Limits, stop: Callable[[], bool]) -> Fitted:
+        """Inputs switched off that do not bring half of log Nd nats: what a parameter costs, of one of d inputs.
+
+        Idle ones bring less than two.  Twice the price costs inputs that rows left out would have kept.  Until one
+        brings more, the others climb without it: one of two alike does for both, at another length.
+        """
+        here, off, climbs = found, limits.off, True
+        inputs = np.flatnonzero(np.isfinite(off))
+        price = 0.5 * float(np.log(max(2, len(inputs)) * len(self.t)))
         for p in sorted(inputs.tolist(), key=lambda p: abs(found.log_theta[p] - off[p])):  # nearly off ones first
-            there = here.copy()
+            if stop():
+                break
+            there = here.log_theta.copy()
             there[p] = off[p]
-            value = -np.inf if stop() else self.value(there, found.level)
-            if value > height - price:
-                here, height = there, value
+            without = replace(here, log_theta=there, objective=self.value(there, here.level))
+            if climbs and without.objective <= here.objective - price:
+                without = self._ascend(without, np.eye(len(there))[:, limits.live(there)], _SOME_STEPS)
+                climbs = without.objective > here.objective - price
+            here = without if without.objective > here.objective - price else here
         return here
 
     def _ascend(self, first: Fitted, directions: Array, steps: int = _STEPS) -> Fitted:

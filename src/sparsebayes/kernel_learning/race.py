@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sparsebayes.inference.models.evidence import Array
-from sparsebayes.kernel_learning.judge import CLEAR, Advantage
+from sparsebayes.kernel_learning.judge import Advantage
 
+# Standard deviations by which rows left out have to speak for another width, and for a kernel of many parameters.
+_LIKELY, _CLEAR = 1.0, 2.0
 # Kernels in a row that are behind where nothing better is expected beyond.
 _BEHIND = 2
 
@@ -49,12 +51,16 @@ class Race:
         return found
 
     def fastest(self, kernels: Sequence[int]) -> int:
-        """The best, of which the better half is asked on a further fold each time, and two at least."""
+        """The best, of which the better half is asked on a further fold each time, and two at least.
+
+        The first stays where the best does not lead before it by more than one standard deviation.
+        """
         left = list(kernels)
         for folds in range(1, len(self.weights) + 1):
             left = sorted(left, key=lambda one: -self.lead(one, None, folds).nats)
             left = left[: max(2, -(-len(left) // 2))]
-        return left[0]
+        lead = self.lead(left[0], kernels[0])
+        return left[0] if lead.nats > _LIKELY * lead.chance else kernels[0]
 
     def overtaken(self, champion: int, kernels: Sequence[int]) -> int:
         """The best of those that lead before the champion on every further fold, and clearly in the end; else that."""
@@ -63,7 +69,7 @@ class Race:
             left = [one for one in left if self.lead(one, champion, folds).nats > 0.0]
         best = max(left, key=lambda one: self.lead(one, champion).nats, default=champion)
         lead = self.lead(best, champion)
-        return best if lead.nats > CLEAR * lead.chance else champion
+        return best if lead.nats > _CLEAR * lead.chance else champion
 
     def lead(self, one: int, other: int | None, folds: int | None = None) -> Advantage:
         """By how many nats one kernel is better than another on the first folds, or than a density of one."""
