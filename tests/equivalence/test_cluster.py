@@ -2,7 +2,9 @@
 
 import os
 import signal
-import threading
+import subprocess
+import sys
+import uuid
 
 import numpy as np
 import pytest
@@ -72,28 +74,95 @@ def test_classification_on_workers(client):
     np.testing.assert_array_equal(there.predict(split(X)).compute(), here.predict(X))
 
 
-def test_a_killed_worker_costs_time_and_not_the_answer():
+def deadly(work, folder, parts):
+    """The same work, which leaves a file wherever it is done, and kills its worker once where some parts are behind."""
+
+    def counted(*arguments):
+        (folder / uuid.uuid4().hex).touch()
+        if len(list(folder.iterdir())) > parts and not (folder.parent / "killed").exists():
+            (folder.parent / "killed").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return work(*arguments)
+
+    counted.__name__ = getattr(work, "__name__", "")
+    return counted
+
+
+@pytest.mark.parametrize("killed", [0, 3, 4])
+def test_a_worker_killed_at_any_pass_costs_its_part_and_not_the_answer(killed, tmp_path, monkeypatch):
+    """Sums of the targets, the sample, the products of all rows: each has half of its parts done already."""
     X, y = regression(3)
-    expected = SparseBayesRegressor(RBF(2.0, centres=X[:40])).fit(X, y)
+    model = SparseBayesRegressor(RBF(2.0, centres=X[:10]))
+    expected, merge, parts, made = clone(model).fit(X, y), clusters.Cluster.merge, 6, []
+
+    def interrupted(self, work, join, *arguments):
+        made.append(tmp_path / str(len(made)))
+        made[-1].mkdir()
+        at_most = parts // 2 if len(made) - 1 == killed else parts * parts
+        return merge(self, deadly(work, made[-1], at_most), join, *arguments)
+
+    monkeypatch.setattr(cluster_fits, "_SAMPLE", 2)
+    monkeypatch.setattr(clusters.Cluster, "merge", interrupted)
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        victim = next(iter(client.run(os.getpid).values()))
-        begun = threading.Event()
-        once = threading.Lock()
-        original = clusters.Cluster.sum
-
-        def interrupted(self, *arguments):
-            if once.acquire(blocking=False):
-                os.kill(victim, signal.SIGKILL)
-                begun.set()
-            return original(self, *arguments)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(clusters.Cluster, "sum", interrupted)
-            found = SparseBayesRegressor(RBF(2.0, centres=X[:40])).fit(split(X, 6), split(y, 6))
-        assert begun.is_set()
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+        found = clone(model).fit(split(X, parts), split(y, parts))
+    done = [len(list(folder.iterdir())) for folder in made]
+    assert (tmp_path / "killed").exists()
+    assert len(done) == 5
+    assert all(count == parts for number, count in enumerate(done) if number != killed), done
+    assert parts < done[killed] <= 2 * parts - 1, done
     np.testing.assert_array_equal(found.relevance_, expected.relevance_)
     np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=0, atol=CLOSE * y.std())
+
+
+def test_a_fit_goes_on_from_the_sums_that_were_made_before_the_scheduler_died(tmp_path, monkeypatch):
+    """A scheduler in a process of its own is killed in the middle of the pass that takes longest."""
+    X, y = regression(3)
+    parts, name, kept = 20, str(tmp_path / "rows.json"), tmp_path / "rows.json.npz"
+    model = SparseBayesRegressor(RBF(2.0, centres=X[:10]), checkpoint=name)
+    expected, merge, made = clone(model).set_params(checkpoint=None).fit(X, y), clusters.Cluster.merge, []
+    address, begun = tmp_path / "scheduler.json", []
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    for role, further in (("scheduler", ["--port", "0"]), ("worker", ["--nthreads", "1"])):
+        command = [sys.executable, "-m", "dask", role, "--scheduler-file", str(address), "--no-dashboard", *further]
+        begun.append(subprocess.Popen(command, **quiet))
+
+    def interrupted(self, work, join, *arguments):
+        made.append((getattr(work, "__name__", ""), len(self.partitions)))
+        if [one for one, _ in made].count("products") == 4:
+            begun[0].kill()
+        return merge(self, work, join, *arguments)
+
+    monkeypatch.setattr(cluster_fits, "_SAMPLE", 2)
+    monkeypatch.setattr(clusters.Cluster, "merge", interrupted)
+    try:
+        with distributed.Client(scheduler_file=str(address), timeout=30) as client:
+            client.wait_for_workers(1, timeout=60)
+            with pytest.raises(RuntimeError, match=r"cluster went away during the fit.*with checkpoint="):
+                clone(model).fit(split(X, parts), split(y, parts))
+    finally:
+        for process in begun:
+            process.kill()
+            process.wait()
+    assert kept.exists()
+    with clusters._dask().config.set(scheduler="synchronous"):
+        with pytest.raises(ValueError, match="other data or with other settings"):
+            clone(model).fit(split(X, parts), split(2.0 * y, parts))
+        made.clear()
+        found = clone(model).fit(split(X, parts), split(y, parts))
+    assert [number for one, number in made if one in ("thinned", "products")] == [2] * 7  # three stages were behind
+    np.testing.assert_array_equal(found.relevance_, expected.relevance_)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=0, atol=CLOSE * y.std())
+    assert not kept.exists()
+    assert not (tmp_path / "rows.json").exists()
+
+
+def test_a_file_of_sums_that_is_none_is_refused(tmp_path):
+    X, y = regression(3)
+    (tmp_path / "rows.json.npz").write_bytes(b"no sums")
+    model = SparseBayesRegressor(RBF(2.0, centres=X[:10]), checkpoint=str(tmp_path / "rows.json"))
+    with clusters._dask().config.set(scheduler="synchronous"), pytest.raises(ValueError, match="it is no file of sums"):
+        model.fit(split(X), split(y))
 
 
 def test_frames_and_parquet_folders(client, tmp_path):
@@ -188,13 +257,13 @@ def test_products_of_what_a_few_functions_leave_stand_for_all_rows():
     settings = RBF(0.5, centres=X[:120]).bind(X), True, 0.0, 1.0
     few, expected = Remainders.of(thinned(rows, 4, *settings)), triangle(rows, *settings)
     assert 0 < len(few.above) < 100
-    found = few.triangle_of(products(rows, few, *settings)[0])
+    found = few.triangle_of(products(rows, few, *settings))
     norms = np.linalg.norm(expected, axis=0)
     np.testing.assert_allclose(found.T @ found, expected.T @ expected, rtol=0, atol=1e-13 * norms.max() ** 2)
     # What a function has of its own beside those before it, down to 1e-7 of it: plain sums have no such digits.
     np.testing.assert_allclose(np.abs(np.diagonal(found)), np.abs(np.diagonal(expected)), rtol=1e-7)
     plain = Remainders(few.order, few.above[:0])
-    assert plain.triangle_of(products(rows, plain, *settings)[0]) is None
+    assert plain.triangle_of(products(rows, plain, *settings)) is None
 
 
 def test_candidates_are_chosen_where_the_rows_are(client):

@@ -5,6 +5,7 @@ import signal
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from sparsebayes import RVR, SparseBayesRegressor
 from sparsebayes.basis import RBF
@@ -219,3 +220,32 @@ def test_a_search_that_is_broken_off_on_a_part_of_the_rows_has_learned_its_noise
     assert model.status_ is Status.INTERRUPTED
     assert model.certificate_.noise_gain < 0.1
     assert model.noise_variance_ > 0.02
+
+
+@pytest.mark.parametrize("noise_variance", [None, 0.04])
+def test_sums_of_many_rows_count_for_fewer_observations_at_first(monkeypatch, noise_variance):
+    """What is found is settled and climbed on from at their true number; where noise is known, no kick follows."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (100_000, 3))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.standard_normal(len(X))
+    chunks = list(zip(np.array_split(X, 5), np.array_split(y, 5), strict=True))
+    model = SparseBayesRegressor(RBF(0.7, centres=80), noise_variance=noise_variance)
+    whole, stages = clone(model).fit(chunks), []
+    monkeypatch.setattr(dictionary, "_FEWEST_CANDIDATES", 80)
+    monkeypatch.setattr(Progress, "reached", lambda self, what, share: stages.append(what))
+    first = clone(model).fit(chunks)
+    assert "the search on a part of the rows" in stages
+    assert {record.start for record in first.history_} == {0}
+    assert first.status_.converged
+    assert first.certificate_.left_aside == 0
+    assert first.log_marginal_likelihood_ > whole.log_marginal_likelihood_ - 1.0
+    assert_allclose(first.predict(X), whole.predict(X), atol=0.01)
+
+
+def test_sums_of_few_rows_are_searched_as_they_are(monkeypatch):
+    monkeypatch.setattr(dictionary, "_FEWEST_CANDIDATES", 80)
+    stages = []
+    monkeypatch.setattr(Progress, "reached", lambda self, what, share: stages.append(what))
+    X, y = problem(600)
+    SparseBayesRegressor(RBF(2.0, centres=80)).fit([(X, y)])
+    assert "the search on a part of the rows" not in stages

@@ -1,11 +1,16 @@
-"""The file in which a long search keeps its state: data like the model file, complete or not there."""
+"""The file in which a long search keeps its state: data like the model file, complete or not there.
+
+Sums over rows that are elsewhere, from which a search begins, take long too, and have a file beside it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import time
+import zipfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,9 +68,60 @@ class CheckpointFile:
         }
         write_atomically(self.path, json.dumps(document, separators=(",", ":")).encode("ascii"))
 
+    @property
+    def sums(self) -> KeptSums:
+        """The file of sums beside this one."""
+        return KeptSums(self.path, self.fingerprint)
+
     def remove(self) -> None:
-        """Remove the file, once it is of no more use."""
-        Path(self.path).unlink(missing_ok=True)
+        """Remove the files, once they are of no more use."""
+        for path in (self.path, self.sums.path):
+            Path(path).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class KeptSums:
+    """Sums over rows that are elsewhere, each under the name of what was summed, and how many stages are in it.
+
+    Attributes
+    ----------
+    beside : str
+        The file of the search, beside which this one lies.
+    fingerprint : str
+        Of data and settings: sums of another fit are refused.
+    """
+
+    beside: str
+    fingerprint: str
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return f"{self.beside}.npz"
+
+    def restore(self, name: str) -> tuple[Any, int]:
+        """The sum so far and its stages; None and no stage where it was not begun."""
+        kept = self._read()
+        return (kept[name], int(kept[f"{name}.stages"])) if name in kept else (None, 0)
+
+    def keep(self, name: str, total: Any, stages: int) -> None:
+        """Write this sum in the place of the last, beside all others."""
+        kept = self._read() | {"fingerprint": self.fingerprint, name: total, f"{name}.stages": stages}
+        content = io.BytesIO()
+        np.savez(content, **kept)
+        write_atomically(self.path, content.getvalue())
+
+    def _read(self) -> dict[str, Any]:
+        if not Path(self.path).exists():
+            return {}
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                kept = dict(file)
+        except (ValueError, EOFError, zipfile.BadZipFile):
+            raise _refused(self.path, "it is no file of sums") from None
+        if str(kept.get("fingerprint")) != self.fingerprint:
+            raise _refused(self.path, "it belongs to a fit of other data or with other settings")
+        return kept
 
 
 @dataclass

@@ -320,7 +320,7 @@ DASK = Storage(
         Need.WEIGHTS: "rows of Dask collections have none",
         Need.TARGETS: "rows of Dask collections have one each",
         Need.RESTARTS: "a search on Dask collections begins once",
-        Need.CHECKPOINT: _TRAVEL,
+        Need.STEPS: "of rows of Dask collections only sums that are made once are kept",
         Need.DEVICE: _TRAVEL,
     },
 )
@@ -505,6 +505,8 @@ def likelihood_asks(kind: Kind, name: str = "") -> list[Ask]:
 def asks_of_classification(estimator: Any, solver: Solver, sample_weight: Any = None) -> list[Ask]:
     """What a classifier asks of the place where its rows are."""
     asks = _asks(estimator, sample_weight)
+    if estimator.checkpoint is not None:
+        asks.append(Ask(f"checkpoint={estimator.checkpoint!r}", Need.STEPS, "use checkpoint=None"))
     if estimator.class_weight is not None:
         asks.append(Ask(f"class_weight={estimator.class_weight!r}", Need.WEIGHTS, "use class_weight=None"))
     asks.append(Ask(type(estimator).__name__, Need.PASSES, "use a regressor"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
+from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -95,6 +97,15 @@ class Cluster:
         filled = [part for part, size in zip(placed, sizes, strict=True) if size]
         return cls(list(dask.persist(*filled)), sizes, widths.pop())
 
+    def stages(self, count: int) -> list[Cluster]:
+        """The same rows in up to so many parts, one after the other."""
+        cuts = np.linspace(0, len(self.partitions), min(count, len(self.partitions)) + 1).astype(int)
+        return [replace(self, partitions=self.partitions[a:b]) for a, b in pairwise(cuts)]
+
+    def digest(self) -> NDArray[np.uint8]:
+        """What tells these rows from others: numbers that any other entry would change."""
+        return np.frombuffer(self.merge(_contents, _join_contents), dtype=np.uint8)
+
     def relabelled(self, label: Callable[[NDArray[Any]], NDArray[Any]]) -> Cluster:
         """The same rows with other targets, made of theirs on the workers."""
         change = _dask().delayed(_relabelled, pure=False, traverse=False)
@@ -126,13 +137,13 @@ def compute(tasks: list[Any]) -> list[Any]:
     try:
         return list(dask.compute(*tasks))
     except Exception as error:
-        if type(error).__module__.startswith("distributed") or isinstance(error, TimeoutError | OSError):
+        kind, said = type(error), " ".join(str(error).split())
+        cancelled = kind.__name__ in ("CancelledError", "FutureCancelledError")
+        if cancelled or kind.__module__.startswith("distributed") or isinstance(error, TimeoutError | OSError):
             raise RuntimeError(
-                f"the Dask cluster went away during the fit ({type(error).__name__}: {str(error)[:200]}); "
-                "start it again (or give its workers more memory) and fit again"
+                f"the Dask cluster went away during the fit ({kind.__name__}: {said[:200]}); start it again (or "
+                "give its workers more memory) and fit again: with checkpoint=, a regression goes on from where it was"
             ) from error
-        if type(error).__name__ in ("CancelledError", "FutureCancelledError"):
-            raise RuntimeError("the Dask cluster went away during the fit (its tasks were cancelled)") from error
         raise
 
 
@@ -237,6 +248,17 @@ def _place(read: tuple[Partition | None, str], first: int) -> Partition | None:
 def _apply(partition: Partition, asked: tuple[Callable[..., Any], tuple[Any, ...]]) -> Any:
     work, arguments = asked
     return work(partition, *arguments)
+
+
+def _contents(partition: Partition) -> bytes:
+    digest = blake2b(repr((partition.X.shape, partition.y.dtype.str)).encode())
+    for rows in (partition.X, partition.y):
+        digest.update(np.ascontiguousarray(rows).data)
+    return digest.digest()
+
+
+def _join_contents(parts: list[bytes]) -> bytes:
+    return blake2b(b"".join(parts)).digest()
 
 
 def _add(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:

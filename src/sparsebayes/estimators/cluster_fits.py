@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from sparsebayes.basis import Functions, Linear
 from sparsebayes.basis.kernels import KernelFunctions, distinct_rows
 from sparsebayes.design import Reduction
 from sparsebayes.estimators import classification, regression
+from sparsebayes.estimators.checkpoint import KeptSums
 from sparsebayes.estimators.checks import check_largest, check_relative_noise
 from sparsebayes.estimators.cluster import (
     Cluster,
@@ -33,6 +36,7 @@ from sparsebayes.inference.rows.partitions import (
     Counted,
     PartitionedProblem,
     Remainders,
+    add_up,
     fingerprints,
     independent,
     join_fingerprints,
@@ -47,6 +51,8 @@ Array = NDArray[np.float64]
 
 # Rows of the sample by way of which the triangle of all rows is found, for each function.
 _SAMPLE = 4
+# Stages in which rows are summed where what is behind is kept: the numbers that come here grow with them.
+_STAGES = 10
 
 
 def dictionary_on(
@@ -123,7 +129,8 @@ def _on_few_rows(
     They have the same inner products.
     """
     functions, n = _on_rows(dictionary), cluster.n_rows
-    held = _triangle(cluster, functions, task.fit_intercept, offset, scale)
+    kept = None if task.checkpoint is None else task.checkpoint.sums
+    held = _triangle(cluster, kept, functions, task.fit_intercept, offset, scale)
     rows = Reduction(held, held.shape[1] - 1, np.zeros(1), float(n), n)
     few = Dictionary.of_reduction(
         rows, dictionary.functions, dictionary.basis, fit_intercept=task.fit_intercept, shift=dictionary.shift
@@ -134,17 +141,36 @@ def _on_few_rows(
     return even, replace(few, by_row=dictionary.by_row), np.sqrt(len(held) / n) * rows.targets
 
 
-def _triangle(cluster: Cluster, functions: Functions, *settings: Any) -> Array:
+def _triangle(cluster: Cluster, kept: KeptSums | None, functions: Functions, *settings: Any) -> Array:
     """The triangle of the functions and the targets on all rows: by way of a sample where there are many."""
+    summed = partial(_summed, cluster, kept)
     step = cluster.n_rows // (_SAMPLE * len(functions))
     if step > 1:
-        first = cluster.merge(thinned, join_triangles, step, functions, *settings)
+        first = summed(thinned, join_triangles, step, functions, *settings)
         if independent(first):
             remainders = Remainders.of(first)
-            held = remainders.triangle_of(cluster.sum(products, remainders, functions, *settings)[0])
+            held = remainders.triangle_of(summed(products, add_up, remainders, functions, *settings))
             if held is not None:
                 return held
-    return cluster.merge(triangle, join_triangles, functions, *settings)
+    return summed(triangle, join_triangles, functions, *settings)
+
+
+def _summed(
+    cluster: Cluster,
+    kept: KeptSums | None,
+    work: Callable[..., Array],
+    join: Callable[[list[Array]], Array],
+    *arguments: Any,
+) -> Array:
+    """What ``work`` returns for every partition, joined; in stages, and each of them kept, where there is a file."""
+    if kept is None:
+        return cluster.merge(work, join, *arguments)
+    total, behind = kept.restore(work.__name__)
+    for number, stage in enumerate(cluster.stages(_STAGES)[behind:], behind + 1):
+        part = stage.merge(work, join, *arguments)
+        total = part if total is None else join([total, part])
+        kept.keep(work.__name__, total, number)
+    return total
 
 
 def _target_scale(cluster: Cluster, centre: bool) -> tuple[TargetScale, float]:

@@ -57,6 +57,9 @@ _DENSE = 12_000
 # and not fewer than this.
 _CANDIDATES = 3000
 _FEWEST_CANDIDATES = 1000
+# Of rows of which only sums are known no part can be searched first.  Where candidates are many, the sums count for so
+# many observations a candidate at first: functions enter that so many rows would show, hundreds fewer than all show.
+_FEWER_OBSERVATIONS = 4.0
 # Rank on so many rows from which on a kernel is said not to compress; on all rows it may be twice that.
 _HIGH_RANK = 750
 
@@ -96,10 +99,11 @@ class Kept:
 
 @dataclass(frozen=True)
 class Sample:
-    """A part of the rows, and the dictionary on them."""
+    """A part of the rows, and the dictionary on them; each counts for so large a share of what it does among all."""
 
     rows: Index
     design: Design
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,8 @@ class Dictionary:
         design = DenseDesign(scale * rows.functions)
         _check_range(design)
         landmarks = landmarks_of(functions, rows.n_rows)
+        share = _FEWER_OBSERVATIONS * m / rows.total
+        many = landmarks is None and m >= _FEWEST_CANDIDATES and share <= 0.5
         return cls(
             design,
             functions,
@@ -194,6 +200,7 @@ class Dictionary:
             landmarks=landmarks,
             shift=shift,
             rowwise=False,
+            sample=Sample(np.arange(len(rows.factor)), design, share) if many else None,
         )
 
     @classmethod

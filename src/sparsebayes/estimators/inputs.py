@@ -348,6 +348,7 @@ class Inputs(Described, Explained, Portable, ABC):
             self.max_iter,
             self.random_state,
             progress,
+            None if self.checkpoint is None else self._open_checkpoint(solver, cluster.digest()),
             support=self.support,
         )
         return cluster, task, dictionary

@@ -416,7 +416,7 @@ def pose(
         problem.sample = GaussianProblem(
             dictionary.sample.design,
             t[rows],
-            task.weights[rows],
+            dictionary.sample.share * task.weights[rows],
             eligible,
             problem.bias,
             inclusion_cost=problem.inclusion_cost,

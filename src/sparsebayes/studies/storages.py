@@ -130,7 +130,7 @@ def _options() -> list[tuple[str, list[Ask] | None]]:
         '`gamma="evidence"`, `"ard"`': Need.WIDTHS,
         "several targets": Need.TARGETS,
         "`n_restarts`": Need.RESTARTS,
-        "`checkpoint`": Need.CHECKPOINT,
+        "`checkpoint`, regression": Need.CHECKPOINT,
         "`device`": Need.DEVICE,
     }
     return [
@@ -142,6 +142,7 @@ def _options() -> list[tuple[str, list[Ask] | None]]:
         ("`Sequential(split_merge=True)`, `candidates=…`", asks_of_solver(made, Kind.GAUSSIAN, centred=False)),
         ('`support="conservative"`, `noise_variance`, `fit_intercept`', []),
         *((name, [Ask(name, need, "")]) for name, need in needs.items()),
+        ("`checkpoint`, classification", [Ask("", need, "") for need in (Need.PASSES, Need.STEPS)]),
     ]
 
 

@@ -260,7 +260,8 @@ class _Run(Journal):
         sample, tell = begun.problem.sample, self._telling("the search")
         if sample is not None:
             begun = begun if begun.size else self._from_sample(begun, Gram(sample), replace(plan, rounds=1))
-            plan, tell = plan.continued(), self._telling("the search", _AFTER_A_PART)
+            crowding = begun.problem.n_functions / begun.problem.n_effective
+            plan, tell = plan.continued(crowding), self._telling("the search", _AFTER_A_PART)
         best = self._visited(plan, begun, self.course, tell)
         if best is not begun:
             self.best.model = self._climbed(best, self.best)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
-from scipy.linalg.blas import dsyrk  # pyright: ignore[reportAttributeAccessIssue]
+from scipy.linalg.blas import dgemm, dsyrk  # pyright: ignore[reportAttributeAccessIssue]
 
 from sparsebayes.basis import Functions
 from sparsebayes.basis.arrays import HOST
@@ -34,7 +34,7 @@ _SLACK = 0.1
 # Rows whose functions are evaluated at once on a worker: for a triangle, many more than there are functions; for
 # products, as many as stay in the cache.
 _ROWS = 1 << 14
-_CACHED_ROWS = 1 << 10
+_CACHED_ROWS = 1 << 9
 
 
 @dataclass(frozen=True)
@@ -210,8 +210,8 @@ def _blocks(
     m = len(functions)
     for start in range(0, len(partition.X), step):
         part = slice(start, start + step)
-        values = np.ones((len(partition.X[part]), m + with_bias + 1))
-        values[:, :m] = functions.evaluate(partition.X[part])
+        values = np.empty((len(partition.X[part]), m + with_bias + 1))
+        values[:, :m], values[:, m:-1] = functions.evaluate(partition.X[part]), 1.0
         values[:, -1] = (partition.y[part].astype(np.float64) - offset) / scale
         yield values
 
@@ -279,19 +279,24 @@ class Remainders:
         return join_triangles([triangle])
 
 
-def products(partition: Partition, remainders: Remainders, functions: Functions, *settings: Any) -> tuple[Array]:
+def products(partition: Partition, remainders: Remainders, functions: Functions, *settings: Any) -> Array:
     r"""The sums :math:`\mathbf P^\top\mathbf P` over the rows of one partition; the part above the diagonal."""
     order, above = remainders.order, remainders.above
     k, size = above.shape
-    pivots, rest = order[:k], np.zeros((k, size))
-    rest[:, order[k:]] = above[:, k:]
+    pivots, rest = order[:k], np.zeros((size, k), order="F")
+    rest[order[k:]] = above[:, k:].T
     total = np.zeros((size, size), order="F")
     for block in _blocks(partition, _CACHED_ROWS, functions, *settings):
         lead = solve_triangular(above[:, :k], block[:, pivots].T, trans=1, check_finite=False)
-        block -= lead.T @ rest
+        block = dgemm(-1.0, rest, lead, beta=1.0, c=block.T, overwrite_c=True).T
         block[:, pivots] = lead.T
         total = dsyrk(1.0, block.T, beta=1.0, c=total, overwrite_c=True)
-    return (total,)
+    return total
+
+
+def add_up(parts: list[Array]) -> Array:
+    """The sum of what several partitions have, in their order."""
+    return np.asarray(sum(parts[1:], start=parts[0]))
 
 
 def fingerprints(partition: Partition, functions: Functions, with_bias: bool) -> list[tuple[bytes, bool]]:

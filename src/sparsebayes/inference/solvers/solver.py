@@ -52,6 +52,7 @@ class Need(Enum):
     TARGETS = "fits several targets"
     RESTARTS = "begins again from random models"
     CHECKPOINT = "keeps the state of the search with a fingerprint of the rows"
+    STEPS = "keeps the state of a search whose steps go over the rows"
     DEVICE = "moves the rows to a device"
 
 
