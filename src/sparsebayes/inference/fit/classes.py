@@ -18,6 +18,7 @@ from sparsebayes.inference.fit.interrupt import asked_to_stop
 from sparsebayes.inference.fit.run import Result, Stopped
 from sparsebayes.inference.fit.settings import Settings
 from sparsebayes.inference.models.classes import ClassModel, ClassRows
+from sparsebayes.inference.models.linalg import largest
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import GaussianProblem
 from sparsebayes.inference.objective import Support
@@ -167,7 +168,7 @@ class _Search(Notes):
             refused.append(model.indices[j])
         gaining: list[int] = []
         best = model
-        for i in np.argsort(-scores.gain, kind="stable")[:_TRIED].tolist():
+        for i in largest(scores.gain, _TRIED).tolist():
             if scores.gain[i] <= _DOUBT * self.tol or len(gaining) == self.solver.batch:
                 break
             grown = model.with_functions(np.array([i]), scores.alpha[[i]])

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Array, Scores, best_alpha
-from sparsebayes.inference.models.linalg import cholesky, condition, inverse_upper, log_det, solve_cholesky
+from sparsebayes.inference.models.linalg import cholesky, condition, inverse_upper, largest, log_det, solve_cholesky
 from sparsebayes.inference.models.mode import LaplaceProblem, line_search
 from sparsebayes.inference.models.problem import Index
 from sparsebayes.likelihood import Categorical, softmax
@@ -317,7 +317,7 @@ class ClassModel:
         norms = self.rows.sqnorms(self._shared_curvature)
         promise = np.where(self.rows.eligible & (norms > 0.0), quality / np.where(norms > 0.0, norms, 1.0), 0.0)
         promise[self.functions] = 0.0
-        best = np.argsort(-promise, kind="stable")[:count]
+        best = largest(promise, count)
         return best[promise[best] > 0.0]
 
     def scores_of(self, functions: Index, found: ClassStatistics | None = None) -> Scores:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Array, Statistics, alpha_hessian, best_moves
 from sparsebayes.inference.models.interface import Active
-from sparsebayes.inference.models.linalg import cholesky, condition, inverse_upper, solve_cholesky
+from sparsebayes.inference.models.linalg import cholesky, condition, inverse_upper, largest, solve_cholesky
 from sparsebayes.inference.models.mode import LaplaceProblem, Mode, Point, find_mode
 from sparsebayes.inference.models.nearest import nearest_root
 from sparsebayes.inference.models.screening import Measured
@@ -149,7 +149,7 @@ class LaplaceActive(Active):
         by_column = np.max(np.where(found.movable, gain, 0.0).reshape(parent.n_outputs, -1), axis=0)
         by_column[self.problem.members] = 0.0
         gaining = np.flatnonzero(by_column > 0.0)
-        best = gaining[np.argsort(-by_column[gaining], kind="stable")][:count]
+        best = gaining[largest(by_column[gaining], count)]
         return best, by_column[best]
 
     def _scored(self, problem: LaplaceProblem, found: Measured, indices: list[int]) -> Statistics:

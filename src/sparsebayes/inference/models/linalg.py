@@ -118,6 +118,15 @@ def condition(factor: Array) -> float:
     return float(np.linalg.cond(factor / np.linalg.norm(factor, axis=0))) ** 2 if len(factor) else 1.0
 
 
+def largest(values: Array, count: int) -> NDArray[np.intp]:
+    """Places of the largest values, the largest first, and the lowest of equal ones; all of many are not sorted."""
+    count = min(count, len(values))
+    if not count:
+        return np.empty(0, dtype=np.intp)
+    places = np.flatnonzero(values >= np.partition(values, -count)[-count])
+    return places[np.argsort(-values[places], kind="stable")][:count]
+
+
 def cosines(products: Array) -> Array:
     """Absolute cosines of the angles between columns, from their inner products."""
     norms = np.sqrt(np.diagonal(products))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Scores
+from sparsebayes.inference.models.linalg import largest
 from sparsebayes.typing import Array, Index
 
 # Functions that are added at once at most, of how many times as many, with what part of the best gain, and up to which
@@ -130,9 +131,7 @@ def choose(model: Model, gain: Array, width: int, tol: float, part: float, overl
         return np.empty(0, dtype=np.intp)
     first = int((gain >= best * (1.0 - _TIE)).argmax())
     pool = np.flatnonzero(gain >= max(part * best, 0.5 * tol))
-    most = min(_POOL * width, len(pool))
-    pool = pool[gain[pool] >= np.partition(gain[pool], -most)[-most]]
-    pool = pool[np.argsort(-gain[pool], kind="stable")][:most]
+    pool = pool[largest(gain[pool], _POOL * width)]
     pool = np.concatenate([[first], pool[pool != first]])
     if width == 1 or len(pool) == 1:
         return pool[:1]

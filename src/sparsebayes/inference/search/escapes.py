@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.inference.models.evidence import Statistics, best_moves, contribution
 from sparsebayes.inference.models.interface import Active
+from sparsebayes.inference.models.linalg import largest
 
 # Functions up to which a model may hide others, and additions that are tried.
 _SMALL = 10
@@ -64,7 +65,7 @@ def _grown(
     found = loose.statistics()
     best, gain = best_moves(found.alpha, found.s, found.q2, problem.n_targets, problem.inclusion_cost)
     gain = np.where(found.movable & ~np.isfinite(found.alpha), gain, 0.0)
-    for i in np.argsort(-gain, kind="stable")[:_TRIALS].tolist():
+    for i in largest(gain, _TRIALS).tolist():
         if gain[i] <= _WORTHWHILE:
             return
         begun = _loosened(active, part, constants, i) if problem.n_outputs > 1 else loose
@@ -147,7 +148,7 @@ def doubt(active: Active, refused: set[int], tol: float) -> tuple[str, int, Acti
     found = active.statistics()
     near = np.where(found.movable & ~np.isfinite(found.alpha) & (found.q2 > 0.0), found.q2, 0.0)
     ratio = near / np.where(found.s > 0.0, found.s, 1.0)
-    for i in np.argsort(-ratio, kind="stable")[:_NEAR_MISSES].tolist():
+    for i in largest(ratio, _NEAR_MISSES).tolist():
         if ratio[i] > 0.0 and i not in refused:
             suggested = float(found.s[i] / ratio[i])
             grown = active.changed(i, suggested, tol) or active.changed(i, 0.25 * suggested, tol)

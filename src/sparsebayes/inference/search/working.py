@@ -11,7 +11,7 @@ from sparsebayes.design import Design
 from sparsebayes.inference.models.active import ActiveSet
 from sparsebayes.inference.models.interface import Active
 from sparsebayes.inference.models.laplace import LaplaceActive
-from sparsebayes.inference.models.linalg import cosines
+from sparsebayes.inference.models.linalg import cosines, largest
 from sparsebayes.inference.models.mode import LaplaceProblem
 from sparsebayes.inference.models.problem import LARGE, GaussianProblem, Index, with_bias
 from sparsebayes.inference.search.climb import pick_apart
@@ -54,7 +54,7 @@ def working_problem(
     found = empty_model(problem).statistics()
     agreement = np.where(found.movable, found.q2 / np.where(found.s > 0.0, found.s, np.inf), -1.0)
     by_column = np.max(agreement.reshape(-1, functions), axis=0)  # the best of the outputs that share it
-    first = np.argsort(-by_column, kind="stable")[:_FIRST]
+    first = largest(by_column, _FIRST)
     if rows * functions <= _WHOLE and _alike(problem.design, first):
         return problem
     return problem.restrict(with_bias(first, problem.bias))
