@@ -24,6 +24,7 @@ from sparsebayes.inference.search.starts import (
     Begun,
     Course,
     Plan,
+    Policy,
     ascend,
     carried,
     random_model,
@@ -279,19 +280,11 @@ class _Run(Journal):
         Each is a start with a number and may be the best one; on a ``part`` of the rows all of them are one start.
         """
         best, before = begun, self.best.before
-        fixed, tol = None if begun.learn_noise else begun.beta, max(COARSE, self.settings.tol)
         while (policy := plan.policy(course)) is not None:
             number, first = course.completed + 1, course.completed < 0
             trial = part or (self.best if first else _Start(self.solver, number, before))
             policy = Begun(begun) if first and begun.size else policy
-            known, batch, noted = None if first else best, self._batch(begun.data), self._noting(trial)
-            try:
-                model = ascend(policy, begun.data, known, tol, fixed=fixed, batch=batch, accepted=noted)
-            except Stopped:
-                reached = trial.model
-                if part is None and not first and isinstance(reached, GaussianModel):
-                    self.best = trial if self._leads(reached, best, on_all_rows=True) else self.best
-                raise
+            model = self._ascended(policy, begun, None if first else best, trial)
             if first or self._leads(model, best, on_all_rows=part is None):
                 best, course.leader, trial.model = model, number, model
                 self.best = trial if part is None else self.best
@@ -303,6 +296,20 @@ class _Run(Journal):
             if begun.problem.members is None:  # else more functions come, and nobody knows how many
                 tell(plan.share(course))
         return best
+
+    def _ascended(
+        self, policy: Policy, begun: GaussianModel, best: GaussianModel | None, trial: _Start
+    ) -> GaussianModel:
+        """Where a policy leads, given the best model so far; one that is stopped above that is the best on all rows."""
+        fixed, tol = None if begun.learn_noise else begun.beta, max(COARSE, self.settings.tol)
+        batch, noted = self._batch(begun.data), self._noting(trial)
+        try:
+            return ascend(policy, begun.data, best, tol, fixed=fixed, batch=batch, accepted=noted)
+        except Stopped:
+            reached = trial.model
+            if best is not None and trial.number != SAMPLE and isinstance(reached, GaussianModel):
+                self.best = trial if self._leads(reached, best, on_all_rows=True) else self.best
+            raise
 
     def _doubt(self, model: Active | GaussianModel, start: _Start) -> None:
         """End the search where the noise of a model has collapsed."""
