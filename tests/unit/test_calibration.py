@@ -349,10 +349,21 @@ def test_many_functions_do_not_make_bars_too_short():
     assert np.mean(model.log_density(new, observed)) > np.mean(model.log_density(new, observed, "posterior")) + 0.5
 
 
-def test_widths_that_know_the_rows_left_out_do_not_make_bars_short():
-    """Six widths of sixty rows; over six draws, since those of one hold from 86 to 99 %."""
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(
+            (0, 3),
+            marks=pytest.mark.xfail(strict=True, reason="these two are too long, .994; draws hold from .86 to .99"),
+        ),
+        range(6),
+    ],
+    ids=["two draws", "six draws"],
+)
+def test_widths_that_know_the_rows_left_out_do_not_make_bars_short(seeds):
+    """Six widths of sixty rows: bars that know nothing of the widths' choice hold 86 %."""
     held = []
-    for seed in range(6):
+    for seed in seeds:
         (X, y), (new, observed) = draw(60, seed, inputs=6), draw(2000, 100 + seed, inputs=6)
         low, high = RVR(gamma="ard").fit(X, y).predict_interval(new)
         held.append(np.mean((low <= observed) & (observed <= high)))
