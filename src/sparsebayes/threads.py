@@ -6,6 +6,8 @@ costs twenty times the work itself (compression of a kernel of 1,000 rows: 24 ms
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -20,6 +22,8 @@ T = TypeVar("T")
 
 # Rows of a block that is worth a thread.
 _ROWS = 2048
+# How the threads of a pool are called.
+_WORKER = "sparsebayes"
 
 
 def one_thread() -> AbstractContextManager[object]:
@@ -37,9 +41,16 @@ def side_by_side(work: Callable[[slice], T], rows: int) -> list[T]:
 
 
 def on_all_cores(work: Callable[[S], T], items: Iterable[S]) -> list[T]:
-    """Call ``work`` on every item."""
-    with ThreadPoolExecutor(effective_n_jobs(-1)) as pool:
-        return list(pool.map(work, items))
+    """Call ``work`` on every item; what calls this from one of the threads goes on alone, as all others may be waiting."""
+    if threading.current_thread().name.startswith(_WORKER):
+        return list(map(work, items))
+    return list(_pool(os.getpid(), effective_n_jobs(-1)).map(work, items))
+
+
+@lru_cache(maxsize=None)
+def _pool(process: int, workers: int) -> ThreadPoolExecutor:
+    """The threads of a process, which a fork does not take along; to start them takes longer than most of their work."""
+    return ThreadPoolExecutor(workers, _WORKER)
 
 
 @lru_cache(maxsize=1)

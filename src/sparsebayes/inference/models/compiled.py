@@ -25,7 +25,7 @@ LIBRARY = SOURCE.with_suffix(".library")
 # Set to 0, it has the functions in NumPy serve although there is a library.
 SWITCH = "SPARSEBAYES_COMPILED"
 
-_ROUTINES = ("dpotrf", "dtrtri", "dpotrs", "dlauum")
+_ROUTINES = ("dpotrf", "dpotrs", "dlauum")
 
 
 class Task(ctypes.Structure):
