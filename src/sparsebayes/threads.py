@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeVar
 
 from joblib import effective_n_jobs
@@ -41,15 +41,15 @@ def side_by_side(work: Callable[[slice], T], rows: int) -> list[T]:
 
 
 def on_all_cores(work: Callable[[S], T], items: Iterable[S]) -> list[T]:
-    """Call ``work`` on every item; what calls this from one of the threads goes on alone, as all others may be waiting."""
+    """Call ``work`` on every item; from one of the threads, which may all be waiting for each other, one by one."""
     if threading.current_thread().name.startswith(_WORKER):
         return list(map(work, items))
     return list(_pool(os.getpid(), effective_n_jobs(-1)).map(work, items))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _pool(process: int, workers: int) -> ThreadPoolExecutor:
-    """The threads of a process, which a fork does not take along; to start them takes longer than most of their work."""
+    """The threads of a process (a fork takes none along): to start them takes longer than most of their work."""
     return ThreadPoolExecutor(workers, _WORKER)
 
 

@@ -3,6 +3,7 @@
 import multiprocessing
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
 
 import pytest
 
@@ -21,7 +22,7 @@ def test_runs_cover_all_rows_once():
     runs = side_by_side(lambda some: (some.start, some.stop), 10_001)
     assert runs[0][0] == 0
     assert runs[-1][1] == 10_001
-    assert all(before[1] == after[0] for before, after in zip(runs, runs[1:], strict=False))
+    assert all(before[1] == after[0] for before, after in pairwise(runs))
 
 
 def test_workers_that_ask_for_workers_do_not_wait_for_each_other():
