@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from sparsebayes import RVR, SparseBayesRegressor
 from sparsebayes.basis import Heaviside
-from sparsebayes.datasets import make_sinc2d
+from sparsebayes.datasets import make_friedman1, make_sinc2d
 
 # -- regression: units -------------------------------------------------------------------------------------
 
@@ -233,6 +233,17 @@ def test_repeated_centres_are_never_kept_together(seed):
     centres = model.relevance_vectors_
     assert len(np.unique(centres, axis=0)) == len(centres)
     assert np.all(model.relevance_ < len(y))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_copies_beyond_a_small_dictionary_are_weights(seed):
+    """How many functions there are to begin from is a number of different ones."""
+    X, y = make_friedman1(150, random_state=1)
+    counts = np.random.default_rng(seed).multinomial(250, np.full(150, 1 / 150)) + 1
+    model = RVR(gamma=0.3).fit(X, y, sample_weight=counts)
+    other = RVR(gamma=0.3).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    assert other.log_marginal_likelihood_ == pytest.approx(model.log_marginal_likelihood_, abs=1e-3)
+    np.testing.assert_allclose(other.predict(X), model.predict(X), atol=1e-4 * np.std(y))
 
 
 @given(seed=seeds)

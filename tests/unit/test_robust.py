@@ -7,8 +7,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import betaln, digamma
 from scipy.stats import beta, gamma, norm, t
+from sklearn.exceptions import ConvergenceWarning
 
-from sparsebayes import SparseBayesRegressor, datasets
+from sparsebayes import RVR, SparseBayesRegressor, datasets
+from sparsebayes.inference import Sequential, Status
 from sparsebayes.inference.fit.robust import near_trimmed_fit
 from sparsebayes.likelihood import OutlierMixture, StudentT
 from sparsebayes.likelihood.robust import DataShare
@@ -340,3 +342,35 @@ def test_a_row_that_is_beyond_all_bounds_takes_no_digits_from_others(likelihood,
     np.testing.assert_allclose(
         SparseBayesRegressor(likelihood=likelihood).fit(X, -y).predict(X), np.negative(model.predict(X))
     )
+
+
+# -- what is reported of the fit ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def contaminated():
+    X, y = datasets.make_friedman1(120, random_state=0)
+    y[np.random.default_rng(0).choice(120, 12, replace=False)] += 20.0
+    return X, y
+
+
+@pytest.mark.parametrize("likelihood", ["outliers", "student-t"])
+@pytest.mark.parametrize("moves", [1, 3, 10])
+def test_a_search_that_runs_out_of_moves_is_not_called_converged(contaminated, likelihood, moves):
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model = RVR(gamma=0.03, likelihood=likelihood, max_iter=moves).fit(*contaminated)
+    assert model.status_ is Status.MAX_ITER
+
+
+@pytest.mark.parametrize("likelihood", ["outliers", "student-t"])
+def test_the_history_has_the_moves_of_all_weighted_problems(contaminated, likelihood):
+    shown = []
+    solver = Sequential(callback=lambda record, active: shown.append(record.start))
+    model = RVR(gamma=0.03, likelihood=likelihood, solver=solver).fit(*contaminated)
+    starts = np.array([record.start for record in model.history_])
+    assert model.certificate_.start in starts
+    assert {*starts} <= {*shown}
+    assert 0 < model.n_iter_ <= sum(record.n_moves for record in model.history_)
+    for start in np.unique(starts):
+        objective = np.array([record.objective for record in model.history_ if record.start == start])
+        assert np.all(np.diff(objective) >= -1e-9 * np.maximum(1.0, np.abs(objective[1:])))

@@ -35,6 +35,27 @@ def model():
 # -- noise ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_do_not_let_the_noise_collapse_under_the_conservative_rule(seed):
+    """A function that follows the noise of one row passes its test where that row counts four times."""
+    rows, targets = datasets.make_friedman1(80, random_state=seed)
+    weights = np.random.default_rng(seed).integers(1, 5, 80)
+    model = RVR(gamma=0.3, support="conservative").fit(rows, targets, sample_weight=weights)
+    assert model.noise_variance_ > 0.5
+    assert len(model.relevance_) < 20
+    assert model.certificate_.converged
+
+
+@pytest.mark.parametrize("solver", ["single-effects", "backfitting"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_held_noise_certifies_nothing_for_a_solver_with_an_aim_of_its_own(solver, seed):
+    rng = np.random.default_rng(seed)
+    model = SparseBayesRegressor(solver=solver).fit(rng.normal(size=(60, 200)), rng.normal(size=60))
+    if model.status_ is Status.NOISE_HELD:
+        assert model.certificate_.converged
+    assert model.status_ is not Status.CONVERGED
+
+
 @pytest.mark.parametrize("k", [3, 8])
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_is_held_where_the_evidence_would_let_it_collapse(k, seed):

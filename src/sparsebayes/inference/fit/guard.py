@@ -30,7 +30,7 @@ HOPELESS = 0.5
 
 def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rng: np.random.Generator) -> Result:
     """Run the solver; where the noise is learned and collapses, run it again with the noise held."""
-    if settings.noise_variance is not None or problem.inclusion_cost > 0.0:
+    if settings.noise_variance is not None or (problem.inclusion_cost > 0.0 and not _has_copies(problem)):
         return run(problem, solver, settings, rng)
     growing = settings.grow is not None  # functions are still to come: judged at the end only
     judge = Judge(problem, solver, settings, rng, np.inf if growing else SUSPICIOUS)
@@ -48,6 +48,11 @@ def run_guarded(problem: GaussianProblem, solver: Solver, settings: Settings, rn
     settings = replace(settings, grow=None, keeper=None, noise_variance=1.0 / judge.conservative.beta)
     held = run(active.problem, solver.numbered_on(result.n_starts), settings, rng)
     return held.holding_noise(solver.hyperpriors).after(result)
+
+
+def _has_copies(problem: GaussianProblem) -> bool:
+    """Whether rows count more than once, so that functions of their noise alone pass the conservative test."""
+    return Folds.possible(problem) and problem.counted_once() is not problem
 
 
 @dataclass

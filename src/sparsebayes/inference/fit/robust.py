@@ -95,9 +95,10 @@ class _Loop:
         """
         found = self.settle(noise, run_guarded(self._weighted(noise), self.solver, settings, self.rng))
         for _ in range(_SEARCHES):
-            chosen = run_guarded(self._weighted(found.noise), self.solver, self.settings, self.rng)
+            solver = self.solver.numbered_on(found.result.n_starts)
+            chosen = run_guarded(self._weighted(found.noise), solver, self.settings, self.rng).after(found.result)
             if set(chosen.active.indices) == set(found.result.active.indices):
-                break
+                return replace(found, result=replace(found.result, history=chosen.history))
             found = self.settle(found.noise, chosen)
         return found
 
@@ -106,23 +107,28 @@ class _Loop:
 
         A noise that the guard has held stays held: released, it would collapse after all.
         """
-        counts, held = self.problem.weights, near.status is Status.NOISE_HELD
+        counts, held = self.problem.weights, near.certificate.noise_held
         settings = replace(self.settings, noise_variance=1.0 / near.active.beta) if held else self.settings
-        result = self._near(noise, Warm.of(near.active), settings)
+        result = self._near(noise, near, Warm.of(near.active), settings)
         for _ in range(_ROUNDS):
             noise, warm = self._weigh(noise, result, settings)
-            before, result = set(result.active.indices), self._near(noise, warm, settings)
+            before, result = set(result.active.indices), self._near(noise, result, warm, settings)
             if set(result.active.indices) <= before:
                 break
         if held:
             result = result.holding_noise(self.solver.hyperpriors)
-        if near.status is Status.INTERRUPTED:  # what was broken off stays so, though nothing was left to do here
+        if near.status in (Status.INTERRUPTED, Status.MAX_ITER):  # broken off, though nothing was left to do here
             result = replace(result, status=near.status)
         return RobustResult(result, noise, result.active.objective() + noise.bound(counts))
 
-    def _near(self, noise: RobustNoise, warm: Warm, settings: Settings) -> Result:
-        """The weighted problem solved from the model of almost the same problem."""
-        return run(self._weighted(noise), self.solver, replace(settings, warm=warm), self.rng)
+    def _near(self, noise: RobustNoise, near: Result, warm: Warm, settings: Settings) -> Result:
+        """The weighted problem solved from the model of almost the same problem, whose moves come first."""
+        solver, settings = self.solver.numbered_on(near.n_starts), replace(settings, warm=warm)
+        result = run(self._weighted(noise), solver, settings, self.rng)
+        if not result.history:  # without a move it is no start of its own
+            certificate = replace(result.certificate, start=near.certificate.start)
+            return replace(result, certificate=certificate, history=near.history, n_iter=near.n_iter)
+        return replace(result.after(near), n_iter=near.n_iter + result.n_iter)
 
     def _weigh(self, noise: RobustNoise, near: Result, settings: Settings) -> tuple[RobustNoise, Warm]:
         """Weigh the rows for the functions of a model, which alone are in the dictionary here, until that settles."""

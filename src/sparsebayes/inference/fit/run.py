@@ -103,8 +103,12 @@ class Result:
         return 1 + max((record.start for record in self.history), default=-1)
 
     def holding_noise(self, hyperpriors: Hyperpriors) -> Result:
-        """This result of a search whose noise was held because it would have collapsed."""
-        status = Status.NOISE_HELD if self.status.converged else self.status
+        """This result of a search whose noise was held because it would have collapsed.
+
+        The status of a solver that maximises something else stays where the certificate shows what single moves gain.
+        """
+        certified = self.status.converged and self.certificate.converged
+        status = Status.NOISE_HELD if certified else self.status
         return replace(self, status=status, certificate=self.certificate.holding(self.active, hyperpriors))
 
 
@@ -257,7 +261,7 @@ class _Run(Journal):
         Where rows are many, all places are visited on a part of them, and what is found there is carried over.
         """
         begun = _in_batches(self.best.state)
-        plan = Plan.named(self.solver.effort, begun.problem.n_functions, learn_noise=begun.learn_noise)
+        plan = Plan.named(self.solver.effort, int(begun.data.eligible.sum()), learn_noise=begun.learn_noise)
         sample, tell = begun.problem.sample, self._telling("the search")
         if sample is not None:
             begun = begun if begun.size else self._from_sample(begun, Gram(sample), replace(plan, rounds=1))
