@@ -194,6 +194,18 @@ def test_several_classes_one_against_the_rest_and_not_jointly():
     assert SparseBayesClassifier(RBF(2.0), solver="backfitting", multi_class="ovr").fit(X, y).score(X, y) > 0.9
 
 
+@pytest.mark.parametrize("units", [[1.0, 1e-6, 1e6, 1.0, 1.0], [1.0, 1e-3, 1e3, 5.0, 1.0]])
+def test_units_of_columns_change_nothing(units):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 5))
+    y = X[:, 0] - 2.0 * X[:, 1] + 0.5 * rng.normal(size=100)
+    for target, estimator in [(y, SparseBayesRegressor), (y > 0.0, SparseBayesClassifier)]:
+        model = estimator(solver="backfitting").fit(X, target)
+        other = estimator(solver="backfitting").fit(X * units, target)
+        np.testing.assert_array_equal(other.relevance_, model.relevance_)
+        assert other.log_marginal_likelihood_ == pytest.approx(model.log_marginal_likelihood_, rel=1e-6)
+
+
 def test_constant_targets_take_no_functions():
     model = SparseBayesRegressor(solver="backfitting").fit(
         np.random.default_rng(0).normal(size=(20, 3)), np.full(20, 5.0)

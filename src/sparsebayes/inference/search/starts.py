@@ -175,7 +175,7 @@ class Plan:
 
     @classmethod
     def named(cls, effort: str, n_functions: int, *, learn_noise: bool = True) -> Plan:
-        """The plan of this name for so many functions that differ; where the noise is given, only kicks hold another."""
+        """The plan of this name for so many different functions; where the noise is given, only kicks hold another."""
         if effort == "fast":
             return cls((Held(FAST_NOISE),) if learn_noise else (Schedule(),))
         full = (Full(),) if n_functions <= _SMALL_DICTIONARY else ()

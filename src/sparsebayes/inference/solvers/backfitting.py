@@ -246,7 +246,8 @@ class Backfitting(Solver[BackfittingState]):
     inner : int
         Most sweeps between two updates of the precisions; there are fewer once they gain nothing, and more at first.
     initial : float
-        First precisions, as a fraction of those at which all functions together have the variance of the targets.
+        First precisions, as a fraction of those at which all functions together have the variance of the targets, each
+        the same share of it; a single precision is the mean of these.
     noise_start : float
         First noise variance where it is learned, as a fraction of that of the targets.
     a, b : float
@@ -285,7 +286,9 @@ class Backfitting(Solver[BackfittingState]):
         total = problem.n_effective * active.problem.mean_square
         # Targets that are zero leave nothing to follow.
         indices = np.flatnonzero(problem.eligible & (total > 0.0))
-        alpha = np.full(len(indices), self.initial * float(np.sum(problem.sqnorms[indices])) / (total or 1.0))
+        alpha = self.initial * len(indices) * problem.sqnorms[indices] / (total or 1.0)
+        if self.precisions == "single":
+            alpha[:] = np.mean(alpha) if len(alpha) else 0.0
         branches = Branches(problem, indices, np.zeros((len(indices), problem.n_targets)), alpha)
         noise = self.noise_start * problem.mean_square if learn_noise else 1.0 / active.beta
         state = BackfittingState(active, learn_noise, 0.0, rng, branches=branches, noise=noise, xi=xi)
