@@ -16,7 +16,8 @@ KERNEL = """
         As in scikit-learn: ``exp(-gamma * ||x - x'||²)``; a paper's width r is ``gamma = 1 / r**2``.  ``"evidence"``
         learns the parameters of the kernel by evidence, ``"ard"`` one scale for each input, so that irrelevant inputs
         switch off, and ``"multiscale"`` puts functions of several multiples of these scales into one dictionary; all
-        also learn the parameters of a Basis, which is then where they begin.  Rows left out have the last word.
+        also learn the parameters of a Basis, which is then where they begin.  Rows left out have the last word; of
+        classes and counts they alone choose.
     degree, coef0 : int, float
         Of ``"poly"`` and ``"sigmoid"``, as in scikit-learn."""
 
@@ -35,14 +36,18 @@ SETTINGS = """
         range of the targets, or Student's t, both of which weigh the rows; or counts.
     noise : {"constant", "varies"}
         Whether the Gaussian noise is the same everywhere, or its log variance is a sparse model of its own on the same
-        dictionary, learned with the mean; where the evidence does not ask for that it stays constant (regression).
+        dictionary, learned with the mean; it stays constant where the evidence does not ask for that, and where the fit
+        with constant noise ended early or did not determine it, which ``status_`` says (regression).
     noise_variance : float, optional
-        A number fixes the noise variance; None learns it (regression).
+        A number fixes the noise variance of the search, the evidence and the posterior; None learns it (regression).
+        Calibrated error bars multiply it by ``noise_scale_``² all the same: where the noise is known, ask for
+        ``uncertainty="posterior"``.
     shared_support : bool
         One set of functions, each with one precision, for all targets in units of their standard deviations
         (regression; False by default: independent models), or for all of more than two classes under the softmax
-        (classification; True by default).  Classes have functions of their own with False, and also with restarts, with
-        solvers other than the sequential one in batches, and where no function of all classes is found.
+        (classification; True by default).  Classes have functions of their own with False, and also with restarts at a
+        given kernel, in ``path``, with exchanges, with solvers other than the sequential one in batches, and where no
+        function of all classes is found (not with ``evidence="indicators"``).
     evidence : {"auto", "indicators", "laplace"}
         What chooses the functions of two classes, and those that more than two share (classification).
         ``"indicators"``: the evidence of a regression on the indicators of the classes, which is exact; the logistic or
@@ -50,7 +55,8 @@ SETTINGS = """
         Laplace's approximation, every precision for itself, as in the papers; fewer functions, which predict worse
         where classes can be separated.  ``"auto"``: the first, but the second for two classes where the dictionary has
         no kernels on the rows and at most one function for every eight of them, or a checkpoint is kept.  With restarts
-        and with solvers other than the sequential one in batches it is always the second.
+        at a given kernel, in ``path``, with exchanges and with solvers other than the sequential one in batches it is
+        always the second, and so it is for two classes, and one against the rest, where the regression finds nothing.
     multi_class : {"softmax", "ovr"}
         With more than two classes: one joint model, or one against the rest for each (classification).
     class_weight : dict or "balanced", optional
@@ -64,9 +70,10 @@ SETTINGS = """
         several starts the best stands; where that is one that was broken off, the status is MAX_ITER.
     compression : {"auto", False}
         Whether a smooth kernel may be searched by factors of low rank where that pays; the answer is certified without
-        them where that is affordable.  Of a kernel on more than 3,000 rows that has no low rank, 3,000 functions are
-        candidates then, and ``certificate_.left_aside`` says how many are not.  False never compresses, and makes all
-        functions candidates.
+        them where that is affordable, but not where a regression chose the functions of a classifier.  Of a kernel on
+        more than 3,000 rows that has no low rank, 3,000 functions, or fewer, are candidates then where a regression
+        chooses, and ``certificate_.left_aside`` says how many are not.  False never compresses, and makes all functions
+        candidates.
     storage : {"float64", "float32"}
         Precision in which the values of the functions are held, on the host or on a device, where they are held;
         float32 halves the memory, and all statistics are computed in float64 still.
@@ -130,7 +137,10 @@ RESULTS = """
     classes_ : ndarray
         Labels (classification).
     log_marginal_likelihood_ : float
-        Log evidence, summed over independent models; Laplace's approximation in classification.
+        Log evidence, summed over independent models.  With ``likelihood="outliers"`` and ``"student-t"``, and where the
+        noise varies, it is a bound on that; for counts and classes it is Laplace's approximation.  Where more than two
+        classes share functions it is a lower bound on Laplace's, and of classes with ``solver="variational"`` on the
+        evidence; neither can be compared with Laplace's.
     history_ : list of Record
         One record per move, or for several made together; functions are numbered as in the dictionary, the intercept
         after the last one, and with several coupled classes number m of class k is k times the size of the dictionary

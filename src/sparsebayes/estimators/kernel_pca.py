@@ -48,7 +48,8 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
         fifth of the mean variance of the principal axes, each counting by its variance: whatever the scale of the
         kernel, some row has more than that.
     n_components : int, optional
-        Number of components; by default as many as rows are kept, which is also the most there are.
+        Number of components; by default all there are: as many as rows are kept, but no more than the feature space
+        has dimensions (those of X for a linear kernel).
     kernel : {"rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed"}, Kernel or callable
         The kernel; its matrix on the training rows must be positive semi-definite.
     gamma : {"scale", "auto"} or float

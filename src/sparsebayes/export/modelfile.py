@@ -35,8 +35,8 @@ def save(est: BaseEstimator, path: str | os.PathLike[str], metadata: dict[str, A
     Parameters
     ----------
     est : estimator or Pipeline
-        A fitted estimator of this library, or a pipeline that ends in one and whose other steps are scikit-learn's own
-        scalers, encoders, imputers and the like.
+        A fitted regressor or classifier of this library, or a pipeline that ends in one and whose other steps are
+        scikit-learn's own scalers, encoders, imputers and the like.
     path : path-like
         The file to write; replaced if it exists.
     metadata : dict, optional
@@ -45,7 +45,8 @@ def save(est: BaseEstimator, path: str | os.PathLike[str], metadata: dict[str, A
     Raises
     ------
     TypeError
-        If the estimator holds what is not data, such as a kernel given as a function; the message names the attribute.
+        If the estimator holds what is not data, such as a kernel given as a function (the message names the attribute),
+        or is another one, such as ``SparseKernelPCA``.
     sklearn.exceptions.NotFittedError
         If the estimator is not fitted.
     """
@@ -84,7 +85,8 @@ def load(path: str | os.PathLike[str], with_metadata: bool = False) -> Any:
     Returns
     -------
     est : estimator
-        Fitted; it predicts the same numbers to the last bit.
+        Fitted; it predicts the same numbers to the last bit.  ``inclusion_`` and ``credible_sets`` need the training
+        rows, which are not in the file.
     metadata : dict or None
         Only with ``with_metadata=True``.
 

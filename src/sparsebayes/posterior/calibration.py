@@ -8,7 +8,7 @@ variance v of the output, errors e of rows that a search from nothing had left o
 .. math:: e \sim s\sqrt{\sigma^2+\kappa v}\;\mathrm t_\nu ,
 
 and a new observation is the prediction and such an error.  With Gaussian errors of the size that was claimed
-:math:`s=\kappa=1`, :math:`\nu=\infty`, and nothing changes.  :math:`\kappa` is 10 to 100 on most tables: the rows of
+:math:`s=\kappa=1`, :math:`\nu=\infty`, and nothing changes.  :math:`\kappa` is 5 to 100 on most tables: the rows of
 which the posterior is least sure are missed by far more than it says, and the others by less.
 
 All three have the greatest likelihood, with :math:`\log\kappa\sim\mathcal N(0,2^2)` beforehand, as a linear function on

@@ -28,7 +28,7 @@ def command(
         typer.Option(
             "--kernel",
             help="rbf, laplacian, poly or linear: functions on the rows; columns: a sparse linear model; both; "
-            "auto: the best of rbf, columns and both.",
+            "auto: the best of rbf, columns and both, or rbf where --gamma is given.",
         ),
     ] = "auto",
     likelihood: Annotated[
