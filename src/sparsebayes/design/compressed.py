@@ -216,7 +216,7 @@ class CompressedDesign(Design):
         m, r, k = len(self.right), self.left.shape[1], self.further.shape[1]
         if 8 * m * len(left) > _HELD_BYTES:
             return CompressedDesign(left[:, :r], self.right, further=left[:, r:])
-        held = np.empty((r + k, m + k))
+        held = np.empty((r + k, m + k), order="F")  # a search asks for columns
         held[:, m:], held[r:] = left[:, r:], 0.0
         held[r:, m:] = left[r:, r:]
 

@@ -500,9 +500,7 @@ def _evaluate(functions: Functions, X: Array, single: bool = False) -> Design:
     n, m = X.shape[0], len(functions)
     if (4 if single else 8) * n * m > _DENSE_BYTES:
         return LazyDesign(functions, X)
-    if not single:
-        return DenseDesign(functions.evaluate(X))
-    values = np.empty((n, m), dtype=np.float32)
+    values = np.empty((n, m), dtype=np.float32 if single else np.float64, order="F")  # a search asks for columns
     step = max(1, BLOCK_BYTES // (8 * max(m, 1)))
     for start in range(0, n, step):
         values[start : start + step] = functions.evaluate(X[start : start + step])
