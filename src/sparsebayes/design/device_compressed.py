@@ -266,7 +266,7 @@ class _Factors:
         """Take pivots that the host chooses on a part of many centres, as it does for its own; False if too many."""
         functions, place, xp = self.functions, self.functions.place, self.functions.place.xp
         key = place.get(lots(xp, functions.scaled))
-        part, factors = first_part(np, functions, key, self.tolerance, self.max_rank)
+        part, factors = first_part(functions, key, self.tolerance, self.max_rank)
         while self.largest > self.tolerance:
             if not factors.complete():
                 return False

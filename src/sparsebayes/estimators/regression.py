@@ -30,9 +30,14 @@ from sparsebayes.typing import Array
 _ROUNDING = 4.0 * np.finfo(float).eps
 
 
+def largest_entry(y: Array) -> Array:
+    """The largest entry of each column, whatever its sign."""
+    return np.maximum(np.max(y, axis=0), -np.min(y, axis=0))
+
+
 def rounding_level(y: Array) -> Array:
     """What is left of a constant target after centring is below this: rounding error."""
-    return _ROUNDING * np.max(np.abs(y), axis=0)
+    return _ROUNDING * largest_entry(y)
 
 
 def weighted_mean(y: Array, weights: Array) -> Array:
@@ -47,7 +52,7 @@ def weighted_mean(y: Array, weights: Array) -> Array:
 def mean_square(y: Array, weights: Array) -> Array:
     """Mean square of the centred targets; zero for a constant one."""
     residual = y - weighted_mean(y, weights)
-    largest = np.max(np.abs(residual), axis=0)
+    largest = largest_entry(residual)
     unit = np.where(largest > rounding_level(y), largest, 1.0)
     square = unit**2 * np.average((residual / unit) ** 2, axis=0, weights=weights)
     return np.where(largest > rounding_level(y), square, 0.0)
@@ -94,11 +99,11 @@ class TargetScale:
         middle = weighted_median if robust else weighted_mean
         offset = middle(y, weights) if centre else np.zeros(y.shape[1])
         residual = y - offset
-        largest = np.max(np.abs(residual), axis=0)
+        largest = largest_entry(residual)
         unit = np.where(largest > 0.0, largest, 1.0)
         rms = unit * np.sqrt(np.average((residual / unit) ** 2, axis=0, weights=weights))
-        magnitude = np.max(np.abs(y), axis=0) + np.abs(taken_off)
-        return cls.from_measures(offset, magnitude, largest, rms, fixed_noise=fixed_noise, shared=shared)
+        whole = largest_entry(y) + np.abs(taken_off)
+        return cls.from_measures(offset, whole, largest, rms, fixed_noise=fixed_noise, shared=shared)
 
     @classmethod
     def from_measures(
@@ -126,7 +131,7 @@ class TargetScale:
 
     def constant(self, y: Array) -> NDArray[np.bool_]:
         """Which targets do not vary."""
-        return np.max(np.abs(y - self.offset), axis=0) <= self.rounding
+        return largest_entry(y - self.offset) <= self.rounding
 
     def part(self, columns: list[int]) -> TargetScale:
         """The map of some of the targets."""

@@ -186,7 +186,7 @@ class GaussianProblem(PartOfProblem):
     @cached_property
     def target(self) -> Array:
         """Targets times the roots of the weights."""
-        return self.row_scale[:, None] * self.targets
+        return self._whiten(self.targets)
 
     @property
     def n_targets(self) -> int:
@@ -210,7 +210,7 @@ class GaussianProblem(PartOfProblem):
 
     @cached_property
     def _moments(self) -> tuple[Array, Array]:
-        projection, sqnorms = self.design.moments(self.row_scale[:, None] * self.target, self.weights)
+        projection, sqnorms = self.design.moments(self._whiten(self.target), self.weights)
         return sqnorms, projection
 
     @property
