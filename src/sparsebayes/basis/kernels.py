@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -238,8 +239,10 @@ class KernelFunctions(Functions):
         """Return the same functions, at the same centres, with other magnitudes."""
         if not isinstance(self._kernel, Learnable):
             return self
-        kernel = self._kernel.with_magnitudes(np.asarray(values, dtype=np.float64).tolist(), self.n_features)
-        return KernelFunctions(kernel, self._centres, self._rows)
+        self.distinct()  # at the same centres, which are compared once
+        other = copy(self)
+        other._kernel = self._kernel.with_magnitudes(np.asarray(values, dtype=np.float64).tolist(), self.n_features)
+        return other
 
     def per_input(self) -> KernelFunctions:
         """Return the same functions with one scale for each input."""

@@ -184,9 +184,10 @@ class Process:
             return -np.inf, np.zeros(len(log_theta) + 2)
         u, targets = _SOLVE(factor, self.t, lower=1)[0], self.t.shape[1]
         value = self._value(log_theta, factor, u)
+        # Of symmetric matrices the lower halves, twice, but for the diagonal: that is what LAPACK inverts.
         inverse, _ = _INVERT(factor, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        gradient, amplitude = 0.5 * (u @ u.T - targets * inverse), float(np.exp(level[0]))
+        gradient, amplitude = np.tril(u @ u.T - targets * inverse), float(np.exp(level[0]))
+        gradient.flat[:: len(kernel) + 1] *= 0.5
         by_theta = functions.pullback(self.X, np.arange(len(kernel)), amplitude * gradient)
         noise = np.exp(level[1]) * self.spread
         by_level = [amplitude * float(np.vdot(gradient, kernel)), float(np.diagonal(gradient) @ noise)]
