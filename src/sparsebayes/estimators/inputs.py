@@ -46,8 +46,8 @@ from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.progress import Progress, silent_where_watched
 from sparsebayes.estimators.rows import distinct, map_rows, row_blocks
 from sparsebayes.estimators.selecting import Selects
-from sparsebayes.estimators.summary import Described
-from sparsebayes.estimators.support_report import SupportReport, make_report, name_functions
+from sparsebayes.estimators.summary import Described, function_names
+from sparsebayes.estimators.support_report import SupportReport, make_report
 from sparsebayes.estimators.task import Task
 from sparsebayes.inference import ParameterStatus, Solver
 from sparsebayes.inference.objective import SUPPORTS, Support, SupportRule
@@ -137,6 +137,9 @@ _LEARNED = (
     "_fitted_to",
     "_effects",
     "_inclusion",
+    "_rows_of_kept",
+    "_numbers",
+    "_n_candidates",
 )
 
 
@@ -161,6 +164,8 @@ class Inputs(Described, Explained, Portable, ABC):
     relevance_: Index
     n_features_in_: int
     _functions: Functions | None
+    _numbers: Index
+    _n_candidates: int
     # Whether ``relevance_`` counts training rows, and kept functions are in their order.
     _by_row: ClassVar[bool] = False
     _posteriors: Any
@@ -182,6 +187,8 @@ class Inputs(Described, Explained, Portable, ABC):
     @abstractmethod
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
         """``relevance_`` and what goes with it, in terms of the rows or columns as given."""
+        # By these numbers the history speaks of functions.
+        self._numbers, self._n_candidates = relevance, dictionary.n_candidates
 
     def _prepare(
         self,
@@ -223,6 +230,15 @@ class Inputs(Described, Explained, Portable, ABC):
             vars(self).get("_thread"),
         )
         return task, self._build(task, self._make_basis(X, given), rows), y, rows
+
+    def _bind(self, X: Any, weights: Array, rows: Index) -> Functions | None:
+        """All functions of the dictionary on rows, given their numbers among all; None where they are columns of X."""
+        kernel = vars(self).get("kernel_")
+        basis = self._make_basis(X, weights) if kernel is None else kernel
+        if basis is None:
+            return None
+        functions, chosen = basis.bind(X, random_state=self.random_state), self._candidates(rows)
+        return functions if chosen is None else functions.restrict(chosen)
 
     def _build(self, task: Task, basis: Basis | None, rows: Index) -> Dictionary:
         """The dictionary of a basis on the rows of a task, given their numbers among all rows."""
@@ -285,6 +301,14 @@ class Inputs(Described, Explained, Portable, ABC):
             self.kernel_status_ = parameters
         if gain is not None:
             self.kernel_gain_ = gain
+
+    @property
+    def _centred_on(self) -> Index:
+        """Training row as given that each kept function is centred on, -1 where that is none or is not known."""
+        if self._by_row:
+            return self.relevance_
+        # A file from before they were kept does not have them.
+        return vars(self).get("_rows_of_kept", np.full(len(self.relevance_), -1, dtype=np.intp))
 
     @abstractmethod
     def terms(self) -> list[Term]:
@@ -413,7 +437,7 @@ class Inputs(Described, Explained, Portable, ABC):
             A table: printable, and a pandas DataFrame by ``to_frame()``.
         """
         check_is_fitted(self)
-        names = name_functions(self.relevance_, self.relevance_functions_)
+        names = function_names(self)
         report = make_report(self._output_labels(), self._posteriors, self._supports, names, self._rule)
         return replace(report, inclusion=self._inclusion_of_kept(report.output)) if inclusion else report
 
@@ -510,8 +534,10 @@ class DictionaryInputs(Selects, Inputs):
         return self.relevance_ if self.basis is None else None
 
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
+        super()._store_relevance(dictionary, relevance, rows)
         self.relevance_ = relevance
-        if self.basis is None:
+        functions = dictionary.functions
+        if self.basis is None or functions is None:
             kept = self.coef_
             self.coef_ = np.zeros((*kept.shape[:-1], self.n_features_in_))
             self.coef_[..., relevance] = kept
@@ -520,6 +546,7 @@ class DictionaryInputs(Selects, Inputs):
             intercept = self.intercept_ - kept @ self.X_offset_[relevance]
             self.intercept_ = float(intercept) if kept.ndim == 1 else intercept
         else:
+            self._rows_of_kept = functions.rows_among(rows)[relevance]
             self.relevance_vectors_ = self._centres(len(relevance))
 
 
@@ -590,7 +617,7 @@ class KernelInputs(MayBePrecomputed, Inputs):
         return rows if self._precomputed else None
 
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
+        super()._store_relevance(dictionary, relevance, rows)
         functions = dictionary.functions
-        centre = relevance if functions is None else functions.rows[relevance]
-        self.relevance_ = centre if self._precomputed else np.where(centre >= 0, rows[centre], -1)
+        self.relevance_ = relevance if functions is None else functions.rows_among(rows)[relevance]
         self.relevance_vectors_ = self._centres(len(relevance))

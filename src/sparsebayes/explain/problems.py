@@ -20,6 +20,7 @@ from sparsebayes.estimators.checks import check_class_weights, check_weights
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.counts import check_counts
 from sparsebayes.estimators.dictionary import evaluate_kept
+from sparsebayes.estimators.names import name_functions
 from sparsebayes.inference.models.bound import bound_curvature
 from sparsebayes.inference.solvers.single_effects import Found
 from sparsebayes.typing import Array, Index
@@ -145,8 +146,7 @@ def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None, inputs: lis
         functions = functions if chosen is None else functions.restrict(chosen)
         large = X.shape[0] * len(functions) > _HELD
         design = LazyDesign(functions, X) if large else DenseDesign(functions.evaluate(X))
-        specifications = zip(functions.specifications(), functions.rows, strict=True)
-        names = [_name(spec, f"row {rows[row]}" if row >= 0 else "", inputs) for spec, row in specifications]
+        names = name_functions(functions.specifications(), functions.rows_among(rows).tolist(), inputs)
         if est._by_row:
             place = {int(rows[row]): m for m, row in reversed(list(enumerate(functions.rows))) if row >= 0}
             kept = np.array([place[int(row)] for row in est.relevance_ if int(row) in place], dtype=np.intp)
@@ -154,19 +154,6 @@ def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None, inputs: lis
             kept = est.relevance_[est.relevance_ < len(functions)]
     values = evaluate_kept(est._functions, X, est._linear(), vars(est).get("X_offset_"))
     return Candidates(design, tuple(names), kept, values, weights, rows, given, bool(est.fit_intercept))
-
-
-def _name(spec: dict[str, Any], row: str, inputs: list[str]) -> str:
-    kind = str(spec["kind"])
-    if "centre" in spec and row:
-        return f"{kind} of {row}"
-    if kind == "linear":
-        return inputs[spec["feature"]]
-    if kind == "heaviside":
-        return f"{inputs[spec['feature']]} >= {spec['threshold']:g}"
-    if kind == "polynomial":
-        return " ".join(name if p == 1 else f"{name}^{p}" for name, p in zip(inputs, spec["powers"], strict=True) if p)
-    return kind
 
 
 def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
