@@ -103,7 +103,7 @@ def resolve_kernel(kernel: Any, gamma: Any, degree: int, coef0: float, X: Array,
 
 
 class MayBePrecomputed(Base):
-    """``kernel="precomputed"``: the columns of X belong to the training rows, as scikit-learn's tools must know."""
+    """A precomputed kernel: the columns of X belong to the training rows, as scikit-learn's tools must know."""
 
     kernel: Any
 
@@ -114,7 +114,7 @@ class MayBePrecomputed(Base):
 
     @property
     def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
 
 # What a fit leaves beside its public results.
@@ -443,13 +443,13 @@ class Inputs(Described, Explained, Portable, ABC):
 
     def _inclusion_of_kept(self, labels: tuple[Any, ...]) -> Array:
         """Inclusion probability of every kept function of every output; NaN for intercepts, which are no candidates."""
-        known = np.atleast_2d(self.inclusion_)
+        known = self._explain().inclusion_of_kept
         of_output = list(getattr(self, "classes_", range(len(known)))) if len(known) > 1 else []
         places = np.concatenate([posterior.functions for posterior in self._posteriors])
         found = np.full(len(places), np.nan)
         for row, (place, label) in enumerate(zip(places, labels, strict=True)):
             if place < len(self.relevance_):
-                found[row] = known[of_output.index(label) if of_output else 0, self.relevance_[place]]
+                found[row] = known[of_output.index(label) if of_output else 0, place]
         return found
 
     def _centres(self, n_kept: int) -> Array:
