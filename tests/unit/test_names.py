@@ -180,6 +180,16 @@ class TestReport:
         kept = dict(zip(model._numbers.tolist(), function_names(model, ["a"]), strict=False))
         assert _names(self.case(model, X, y), list(kept)) == kept
 
+    def test_centres_that_were_chosen_before_widths_were_learned_are_not_taken_for_others(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-3.0, 3.0, (80, 3)) * [1.0, 5.0, 25.0]
+        model = RVR(RBF(1.0, centres=15), gamma="ard").fit(X, np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=80))
+        case = self.case(model, X, X[:, 0])
+        assert model._n_candidates == 15
+        assert case.functions is None
+        kept = dict(zip(model._numbers.tolist(), function_names(model, ["a", "b", "c"]), strict=False))
+        assert _names(case, [*kept, 14, 15]) == {14: "function 14", 15: "intercept"} | kept
+
     def test_a_page_names_functions_of_a_model_with_rows_left_out(self, tmp_path):
         X, y = bump()
         model = RVR(gamma=1.0).fit(X, y, (np.arange(len(X)) >= 3).astype(float))

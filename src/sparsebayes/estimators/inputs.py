@@ -140,6 +140,7 @@ _LEARNED = (
     "_rows_of_kept",
     "_numbers",
     "_n_candidates",
+    "_drawn",
 )
 
 
@@ -221,7 +222,7 @@ class Inputs(Described, Explained, Portable, ABC):
             solver,
             self.tol,
             self.max_iter,
-            self.random_state,
+            self._seed,
             progress or Progress(-1),
             self._open_checkpoint(solver, X, y, weights),
             self.support,
@@ -237,7 +238,7 @@ class Inputs(Described, Explained, Portable, ABC):
         basis = self._make_basis(X, weights) if kernel is None else kernel
         if basis is None:
             return None
-        functions, chosen = basis.bind(X, random_state=self.random_state), self._candidates(rows)
+        functions, chosen = basis.bind(X, random_state=self._seed), self._candidates(rows)
         return functions if chosen is None else functions.restrict(chosen)
 
     def _build(self, task: Task, basis: Basis | None, rows: Index) -> Dictionary:
@@ -246,7 +247,7 @@ class Inputs(Described, Explained, Portable, ABC):
             task.X,
             basis,
             fit_intercept=self.fit_intercept,
-            random_state=self.random_state,
+            random_state=self._seed,
             candidates=self._candidates(rows),
             by_row=self._by_row,
             compress=check_compression(self.compression),
@@ -301,6 +302,17 @@ class Inputs(Described, Explained, Portable, ABC):
             self.kernel_status_ = parameters
         if gain is not None:
             self.kernel_gain_ = gain
+
+    @property
+    def _seed(self) -> int | None:
+        """What a fit draws by; of a generator, which is another after every draw, the one number that the fit took.
+
+        The basis is bound again by it when candidates are asked about.
+        """
+        if "_drawn" not in vars(self):
+            given = self.random_state
+            self._drawn = int(given.randint(2**31)) if isinstance(given, np.random.RandomState) else given
+        return self._drawn
 
     @property
     def _centred_on(self) -> Index:
@@ -359,7 +371,7 @@ class Inputs(Described, Explained, Portable, ABC):
         if columns is not None:
             validate_data(self, columns, skip_check_array=True)
         basis = self._make_basis(cluster, np.ones(1))
-        functions = bind_on_cluster(basis or Linear(), cluster, self.random_state)
+        functions = bind_on_cluster(basis or Linear(), cluster, self._seed)
         shift = column_means(cluster) if basis is None and self.fit_intercept else None
         dictionary = dictionary_on(cluster, functions, basis or Linear(), self.fit_intercept, self._by_row, shift)
         weights = np.array([float(cluster.n_rows)])
@@ -370,7 +382,7 @@ class Inputs(Described, Explained, Portable, ABC):
             solver,
             self.tol,
             self.max_iter,
-            self.random_state,
+            self._seed,
             progress,
             None if self.checkpoint is None else self._open_checkpoint(solver, cluster.digest()),
             support=self.support,

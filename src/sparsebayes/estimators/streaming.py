@@ -241,7 +241,7 @@ class ChunkedRegression(DictionaryInputs):
                 sample = weighed_rows(X, weights) if _chooses(self.basis) else X
             if not len(sample):
                 raise ValueError(_NO_ROWS)
-            self._dictionary = None if self.basis is None else self.basis.bind(sample, random_state=self.random_state)
+            self._dictionary = None if self.basis is None else self.basis.bind(sample, random_state=self._seed)
             self._read_with = None if self.basis is None else cast(Basis, clone(self.basis))
             self._begin(X, matrix, 0)
         if matrix.shape[1] != len(self._reduction.shift):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from sparsebayes.basis import Functions, Linear
+from sparsebayes.basis.identity import same_functions
 from sparsebayes.estimators.summary import Weight
 
 from .measures import ClassificationTest, RegressionTest, contributions, importances, judge
@@ -145,13 +146,17 @@ class Case:
     def functions(self) -> Functions | None:
         """The functions that were searched, by their numbers in the history; None where that cannot be told any more.
 
-        They are those of the basis on the training rows, where these are at hand and none was left out.
+        They are those of the basis on the training rows, where these are at hand and none was left out: as many as were
+        searched, and the kept ones stand where they stood.
         """
         X = self.X if len(self.X) else self.X_test
         found = self.est._bind(X, np.ones(len(X)), np.arange(len(X)))
         found = Linear().bind(X) if found is None else found
-        whole = len(found) == vars(self.est).get("_n_candidates")
-        return found if whole and (len(self.X) or np.all(found.rows < 0)) else None
+        if len(found) != vars(self.est).get("_n_candidates"):
+            return None
+        numbers = self.est._numbers
+        kept = same_functions(self.est._functions.restrict(np.arange(len(numbers))), found) if len(numbers) else []
+        return found if all(m in same for m, same in zip(numbers, kept, strict=True)) else None
 
     @property
     def classifies(self) -> bool:
