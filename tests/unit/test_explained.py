@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import sparsebayes
-from sparsebayes import RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
+from sparsebayes.basis import RBF
 from sparsebayes.explain import inclusion
 
 
@@ -86,7 +87,7 @@ class TestSupportReport:
         assert "P(effect)" not in str(model.support_report())
         report = model.support_report(inclusion=True)
         assert "P(effect)" in str(report)
-        columns = [name.endswith("]") for name in report.function]
+        columns = np.array(report.function) != "intercept"
         np.testing.assert_array_equal(report.inclusion[columns], model.inclusion_[model.relevance_])
         assert np.all(np.isnan(report.inclusion[np.logical_not(columns)]))
         pandas = pytest.importorskip("pandas", reason="needs the extra files")
@@ -103,8 +104,38 @@ class TestSupportReport:
         assert model.inclusion_.shape == (3, 4)
         for label, name, probability in zip(report.output, report.function, report.inclusion, strict=True):
             if name != "intercept":
-                column = int(name[name.index("[") + 1 : -1])
-                assert probability == model.inclusion_["abc".index(label), column]
+                assert probability == model.inclusion_["abc".index(label), int(name.removeprefix("x"))]
+
+
+class TestCentresDrawnByAGenerator:
+    """The generator is another after the fit: centres are those that the fit drew, and no others."""
+
+    @pytest.mark.parametrize("make", [RVR, RVC, SparseBayesRegressor, SparseBayesClassifier])
+    @pytest.mark.parametrize("settings", [{}, {"n_restarts": 1}], ids=str)
+    def test_candidates_are_those_of_the_fit(self, make, settings):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-5.0, 5.0, (60, 1))
+        y = np.sin(X[:, 0]) + 0.2 * rng.normal(size=60)
+        y = y > 0.0 if make in (RVC, SparseBayesClassifier) else y
+        generator = np.random.RandomState(0)
+        model = make(RBF(1.0, centres=15), random_state=generator, **settings).fit(X, y)
+        generator.randint(10, size=7)
+        model.set_params(random_state=3)
+        for other in (model, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            found = inclusion(other, X, y)
+            assert found.inclusion.shape == (15,)
+            assert len(np.concatenate(found.kept)) == len(model.relevance_) > 0
+        np.testing.assert_array_equal(model.inclusion_, found.inclusion)
+        if not make._by_row:
+            np.testing.assert_array_equal(np.concatenate(found.kept), model.relevance_)
+
+    def test_every_fit_draws_anew(self):
+        X = np.random.default_rng(0).uniform(-5.0, 5.0, (60, 1))
+        model = RVR(RBF(1.0, centres=4), random_state=np.random.RandomState(0))
+        drawn = [set(model.fit(X, np.sin(X[:, 0])).relevance_.tolist()) for _ in range(8)]
+        assert len(set(map(frozenset, drawn))) > 1
+        again = RVR(RBF(1.0, centres=4), random_state=np.random.RandomState(0))
+        assert [set(again.fit(X, np.sin(X[:, 0])).relevance_.tolist()) for _ in range(8)] == drawn
 
 
 @pytest.mark.parametrize("kind", ["classes", "counts"])

@@ -7,16 +7,20 @@ from scipy import sparse
 from scipy.integrate import quad
 from scipy.special import expit, log_expit
 from scipy.stats import multivariate_normal, norm
+from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
-from sparsebayes.basis import RBF, Heaviside, Linear, Polynomial
+from sparsebayes.basis import RBF, Heaviside, Linear, Polynomial, Precomputed
 from sparsebayes.design import as_design
+from sparsebayes.estimators.summary import function_names
 from sparsebayes.explain import inclusion, modes, single_effects
 from sparsebayes.explain.enumeration import enumerate_supports
 from sparsebayes.explain.modes import Logistic
 from sparsebayes.explain.problems import candidates_of, problems_of, relative_precision
+from sparsebayes.inference import Sequential
 from sparsebayes.inference.solvers.single_effects import Correlations, Effects, Hyperparameters, Search
 
 
@@ -529,7 +533,7 @@ def test_counts_are_posed_with_the_slope_and_the_curvature_of_their_likelihood()
     X, signal, rng = causes(n=80)
     y, weights = rng.poisson(np.exp(0.5 * signal)), rng.integers(1, 4, 80).astype(float)
     model = SparseBayesRegressor(likelihood="poisson").fit(X, y, weights)
-    (posed,) = problems_of(model, candidates_of(model, X, weights, [f"x{j}" for j in range(12)]), y)
+    (posed,) = problems_of(model, candidates_of(model, X, y, weights, [f"x{j}" for j in range(12)]))
     posterior = model._posteriors[0]
     outputs = model._values(X)[:, posterior.functions] @ posterior.mean + posterior.offset
     np.testing.assert_allclose(posed.weights, weights * np.exp(outputs), rtol=1e-9)
@@ -590,6 +594,132 @@ def test_zero_weights_and_kernels():
     found, other = inclusion(model, X, y, weights), inclusion(less, X[some], y[some])
     np.testing.assert_allclose(found.inclusion, other.inclusion, atol=1e-6)
     assert found.names[0] == "rbf of row 1"
+
+
+def bumps(n=60, d=1):
+    """A narrow bump and a line."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-5.0, 5.0, (n, d))
+    return X, 2.0 * np.exp(-4.0 * np.square(X - X[4]).sum(axis=1)) + 0.5 * X[:, 0] + 0.1 * rng.normal(size=n)
+
+
+KERNELS = [
+    RBF(0.5),
+    Linear() + RBF(0.5),
+    RBF(2.0) + RBF(0.5),
+    RBF(2.0) + RBF(0.5) + RBF(0.25),
+    RBF(0.5) + Linear() + Heaviside(),
+    RBF(0.5, centres=30),
+]
+
+
+class TestKeptFunctions:
+    """The candidates that kept functions are, by what they are: their values are the same."""
+
+    @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+    @pytest.mark.parametrize(("make", "dropped"), [(RVR, 0), (RVR, 25), (RVC, 25), (SparseBayesRegressor, 25)])
+    def test_they_have_their_own_probabilities(self, make, kernel, dropped):
+        X, y = bumps(50)
+        y = y > 0.5 if make is RVC else y
+        weights = (np.arange(len(X)) >= dropped).astype(float)
+        model = make(kernel, support="conservative").fit(X, y, sample_weight=weights)
+        found = inclusion(model, X, y, weights)
+        candidates = candidates_of(model, X, y, weights, ["x0"])
+        assert len(found.kept) == len(model.relevance_) > 0
+        for k, (same,) in enumerate(found.kept):
+            np.testing.assert_array_equal(candidates.design.columns([same])[:, 0], candidates.values[:, k])
+        report = model.support_report(inclusion=True)
+        ours = {name: p for name, p in zip(report.function, report.inclusion, strict=True) if name != "intercept"}
+        named = dict(zip(function_names(model), np.concatenate(found.kept), strict=False))
+        assert ours == {name: pytest.approx(found.inclusion[m]) for name, m in named.items()}
+
+    def test_a_bump_is_there_whatever_rows_have_no_weight(self):
+        """Places among the rows of positive weight were taken for numbers of rows: .001, .002 and NaN."""
+        rng = np.random.default_rng(0)
+        X = np.sort(rng.uniform(-5.0, 5.0, 60))[:, None]
+        y = 2.0 * np.exp(-(((X[:, 0] - 1.0) / 0.5) ** 2)) + 0.1 * rng.normal(size=60)
+        model = RVR(gamma=4.0, support="conservative").fit(X, y, sample_weight=(np.arange(60) >= 25).astype(float))
+        np.testing.assert_allclose(model.support_report(inclusion=True).inclusion, [1.0, 0.001, np.nan], atol=5e-4)
+        late = RVR(gamma=4.0, support="conservative").fit(X, y, sample_weight=(np.arange(60) >= 30).astype(float))
+        assert late.support_report(inclusion=True).inclusion[0] > 0.99
+
+    @pytest.mark.parametrize("settings", [{"gamma": 4.0}, {"gamma": "evidence"}, {"solver": "single-effects"}], ids=str)
+    def test_a_function_of_rows_with_copies_is_one(self, settings):
+        """It was a quarter there where four rows have the same inputs, or ended in an error."""
+        rng = np.random.default_rng(1)
+        X = np.repeat(rng.uniform(-3.0, 3.0, (15, 1)), 4, axis=0)
+        y = 2.0 * np.exp(-4.0 * np.square(X[:, 0] - X[9, 0])) + 0.1 * rng.normal(size=60)
+        X, y = np.vstack([X, X[:1]]), np.append(y, y[0])
+        model = RVR(support="conservative", **settings).fit(X, y)
+        assert np.nanmax(model.support_report(inclusion=True).inclusion) > 0.99
+        assert {len(same) for same in inclusion(model, X, y).kept} <= {4, 5}
+
+    @pytest.mark.parametrize("make", [RVR, RVC])
+    @pytest.mark.parametrize("kernel", ["precomputed", Precomputed()], ids=str)
+    def test_a_precomputed_kernel_whose_first_rows_have_no_weight(self, make, kernel):
+        X, y = bumps()
+        y = y > 0.5 if make is RVC else y
+        weights = (np.arange(60) >= 20).astype(float)
+        matrix, named = make(kernel, support="conservative"), make(RBF(0.5), support="conservative")
+        K = RBF(0.5).bind(X).evaluate(X)
+        found = inclusion(matrix.fit(K, y, weights), K, y, weights)
+        other = inclusion(named.fit(X, y, weights), X, y, weights)
+        np.testing.assert_array_equal(matrix.relevance_, named.relevance_)
+        np.testing.assert_allclose(found.inclusion, other.inclusion, atol=1e-6)
+        assert (found.names[0], other.names[0]) == ("precomputed 20", "rbf of row 20")
+        np.testing.assert_array_equal(np.concatenate(found.kept), matrix.relevance_ - 20)
+
+    @pytest.mark.parametrize("made", [RVC(RBF(4.0)), SparseBayesClassifier()], ids=["rows", "columns"])
+    def test_a_class_of_no_weight_has_neither_rows_nor_functions(self, made):
+        X, _ = bumps(60, 2)
+        y = np.digitize(X[:, 0] + 2.0 * np.random.default_rng(1).normal(size=60), [-1.5, 2.5])
+        some = y != 2
+        less, model = clone(made).fit(X[some], y[some]), clone(made).set_params(class_weight={2: 0.0}).fit(X, y)
+        assert model.classes_.tolist() == [0, 1]
+        found = inclusion(model, X, y)
+        np.testing.assert_allclose(found.inclusion, inclusion(less, X[some], y[some]).inclusion, atol=1e-6)
+        np.testing.assert_array_equal(model.inclusion_, found.inclusion)
+        assert found.names[1] in ("x1", f"rbf of row {np.flatnonzero(some)[1]}")
+
+    def test_rows_in_another_order(self):
+        X, y = bumps()
+        model = RVR(Linear() + RBF(0.5), support="conservative").fit(X, y)
+        order = np.random.default_rng(1).permutation(len(X))
+        here, there = inclusion(model, X, y), inclusion(model, X[order], y[order])
+        np.testing.assert_allclose(there.inclusion_of_kept, here.inclusion_of_kept, atol=1e-6)
+
+    def test_inputs_that_a_pipeline_rounds_differently_the_second_time(self):
+        X, y = bumps(d=3)
+        model = make_pipeline(PCA(svd_solver="full"), RVR(gamma=0.1)).fit(X, y)
+        assert not np.array_equal(model[-1].relevance_vectors_, model[:-1].transform(X)[model[-1].relevance_])
+        found = inclusion(model, X, y)
+        assert found.inclusion.shape == (60,)
+        assert np.concatenate(found.kept).tolist() == model[-1].relevance_.tolist()
+
+    @pytest.mark.parametrize("make", [RVR, SparseBayesRegressor])
+    def test_functions_that_a_search_made_are_candidates(self, make):
+        X, y = bumps()
+        model = make(RBF(1.0), solver=Sequential(split_merge=True)).fit(X, y)
+        made = [k for k, name in enumerate(function_names(model)) if " at " in name]
+        assert made
+        found = inclusion(model, X, y)
+        assert found.inclusion.shape == (60 + len(made),)
+        assert [found.kept[k].tolist() for k in made] == [[60 + k] for k in range(len(made))]
+        assert [found.names[60 + k] for k in range(len(made))] == [function_names(model)[k] for k in made]
+
+    def test_centres_that_were_chosen_among_chunks(self):
+        X, y = bumps()
+        model = SparseBayesRegressor(RBF(0.5, centres=20)).fit([(X[:30], y[:30]), (X[30:], y[30:])])
+        candidates = candidates_of(model, X, y, None, ["x0"])
+        for k, (same,) in enumerate(candidates.kept):
+            np.testing.assert_array_equal(candidates.design.columns([same])[:, 0], candidates.values[:, k])
+
+    def test_of_no_model_there_are_none(self):
+        X, y, _ = correlated(0)
+        assert single_effects(X, y).kept == ()
+        empty = inclusion(SparseBayesRegressor(RBF(1.0)).fit(X, np.ones(60)), X, np.ones(60))
+        assert empty.kept == ()
+        assert empty.inclusion_of_kept.shape == (1, 0)
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ class TestClasses:
         search = page[page.index('<section id="search"') : page.index('<section id="certificate"')]
         beside = re.findall(r'class="tick y"[^>]*>([abc])<title>', search)
         assert beside == ["a", "b", "c"]
-        names = re.findall(r"<title>([abc]): the ", search)
+        names = re.findall(r"<title>([abc]): ", search)
         heights = re.findall(r'<rect data-f="\d+"[^>]* y="([\d.]+)"', search)
         assert len(heights) == len(names)
         assert len(set(zip(names, heights, strict=True))) == len(set(names)) == 3  # a height for each class

@@ -93,6 +93,12 @@ class Functions(ABC):
         """Index of the training row that is each function's centre; -1 where there is none."""
         return np.full(len(self), -1, dtype=np.intp)
 
+    def rows_among(self, bound: Index) -> Index:
+        """The same among all rows as given, where the functions were bound to these of them."""
+        found = self.rows.copy()
+        found[found >= 0] = bound[found[found >= 0]]
+        return found
+
     @property
     def centres(self) -> Floats | None:
         """The (M, d) centres, NaN where a function has none; None if no function has one."""
@@ -209,6 +215,10 @@ class Joined(Functions):
     def rows(self) -> Index:
         """Index of the training row that is each function's centre; -1 where there is none."""
         return np.concatenate([part.rows for part in self.parts])
+
+    def rows_among(self, bound: Index) -> Index:
+        """The same among all rows as given, where the functions were bound to these of them."""
+        return np.concatenate([part.rows_among(bound) for part in self.parts])
 
     @property
     def centres(self) -> Floats | None:

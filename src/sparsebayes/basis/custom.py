@@ -79,6 +79,10 @@ class PrecomputedFunctions(Functions):
         """The column that each function is: column m of a Gram matrix belongs to training row m."""
         return self._columns
 
+    def rows_among(self, bound: Index) -> Index:
+        """The column that each function is: a Gram matrix has one for every row as given."""
+        return self._columns
+
     def _evaluate(self, X: Floats, idx: Index | slice) -> Floats:
         return X[:, self._columns[idx]]
 

@@ -46,8 +46,8 @@ from sparsebayes.estimators.portable import Portable
 from sparsebayes.estimators.progress import Progress, silent_where_watched
 from sparsebayes.estimators.rows import distinct, map_rows, row_blocks
 from sparsebayes.estimators.selecting import Selects
-from sparsebayes.estimators.summary import Described
-from sparsebayes.estimators.support_report import SupportReport, make_report, name_functions
+from sparsebayes.estimators.summary import Described, function_names
+from sparsebayes.estimators.support_report import SupportReport, make_report
 from sparsebayes.estimators.task import Task
 from sparsebayes.inference import ParameterStatus, Solver
 from sparsebayes.inference.objective import SUPPORTS, Support, SupportRule
@@ -103,7 +103,7 @@ def resolve_kernel(kernel: Any, gamma: Any, degree: int, coef0: float, X: Array,
 
 
 class MayBePrecomputed(Base):
-    """``kernel="precomputed"``: the columns of X belong to the training rows, as scikit-learn's tools must know."""
+    """A precomputed kernel: the columns of X belong to the training rows, as scikit-learn's tools must know."""
 
     kernel: Any
 
@@ -114,7 +114,7 @@ class MayBePrecomputed(Base):
 
     @property
     def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
 
 # What a fit leaves beside its public results.
@@ -137,6 +137,10 @@ _LEARNED = (
     "_fitted_to",
     "_effects",
     "_inclusion",
+    "_rows_of_kept",
+    "_numbers",
+    "_n_candidates",
+    "_drawn",
 )
 
 
@@ -161,6 +165,8 @@ class Inputs(Described, Explained, Portable, ABC):
     relevance_: Index
     n_features_in_: int
     _functions: Functions | None
+    _numbers: Index
+    _n_candidates: int
     # Whether ``relevance_`` counts training rows, and kept functions are in their order.
     _by_row: ClassVar[bool] = False
     _posteriors: Any
@@ -182,6 +188,8 @@ class Inputs(Described, Explained, Portable, ABC):
     @abstractmethod
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
         """``relevance_`` and what goes with it, in terms of the rows or columns as given."""
+        # By these numbers the history speaks of functions.
+        self._numbers, self._n_candidates = relevance, dictionary.n_candidates
 
     def _prepare(
         self,
@@ -214,7 +222,7 @@ class Inputs(Described, Explained, Portable, ABC):
             solver,
             self.tol,
             self.max_iter,
-            self.random_state,
+            self._seed,
             progress or Progress(-1),
             self._open_checkpoint(solver, X, y, weights),
             self.support,
@@ -224,13 +232,22 @@ class Inputs(Described, Explained, Portable, ABC):
         )
         return task, self._build(task, self._make_basis(X, given), rows), y, rows
 
+    def _bind(self, X: Any, weights: Array, rows: Index) -> Functions | None:
+        """All functions of the dictionary on rows, given their numbers among all; None where they are columns of X."""
+        kernel = vars(self).get("kernel_")
+        basis = self._make_basis(X, weights) if kernel is None else kernel
+        if basis is None:
+            return None
+        functions, chosen = basis.bind(X, random_state=self._seed), self._candidates(rows)
+        return functions if chosen is None else functions.restrict(chosen)
+
     def _build(self, task: Task, basis: Basis | None, rows: Index) -> Dictionary:
         """The dictionary of a basis on the rows of a task, given their numbers among all rows."""
         return Dictionary.build(
             task.X,
             basis,
             fit_intercept=self.fit_intercept,
-            random_state=self.random_state,
+            random_state=self._seed,
             candidates=self._candidates(rows),
             by_row=self._by_row,
             compress=check_compression(self.compression),
@@ -286,6 +303,25 @@ class Inputs(Described, Explained, Portable, ABC):
         if gain is not None:
             self.kernel_gain_ = gain
 
+    @property
+    def _seed(self) -> int | None:
+        """What a fit draws by; of a generator, which is another after every draw, the one number that the fit took.
+
+        The basis is bound again by it when candidates are asked about.
+        """
+        if "_drawn" not in vars(self):
+            given = self.random_state
+            self._drawn = int(given.randint(2**31)) if isinstance(given, np.random.RandomState) else given
+        return self._drawn
+
+    @property
+    def _centred_on(self) -> Index:
+        """Training row as given that each kept function is centred on, -1 where that is none or is not known."""
+        if self._by_row:
+            return self.relevance_
+        # A file from before they were kept does not have them.
+        return vars(self).get("_rows_of_kept", np.full(len(self.relevance_), -1, dtype=np.intp))
+
     @abstractmethod
     def terms(self) -> list[Term]:
         """What each kept term does for the model: one :class:`Term` each, the most important of an output first."""
@@ -335,7 +371,7 @@ class Inputs(Described, Explained, Portable, ABC):
         if columns is not None:
             validate_data(self, columns, skip_check_array=True)
         basis = self._make_basis(cluster, np.ones(1))
-        functions = bind_on_cluster(basis or Linear(), cluster, self.random_state)
+        functions = bind_on_cluster(basis or Linear(), cluster, self._seed)
         shift = column_means(cluster) if basis is None and self.fit_intercept else None
         dictionary = dictionary_on(cluster, functions, basis or Linear(), self.fit_intercept, self._by_row, shift)
         weights = np.array([float(cluster.n_rows)])
@@ -346,7 +382,7 @@ class Inputs(Described, Explained, Portable, ABC):
             solver,
             self.tol,
             self.max_iter,
-            self.random_state,
+            self._seed,
             progress,
             None if self.checkpoint is None else self._open_checkpoint(solver, cluster.digest()),
             support=self.support,
@@ -413,19 +449,19 @@ class Inputs(Described, Explained, Portable, ABC):
             A table: printable, and a pandas DataFrame by ``to_frame()``.
         """
         check_is_fitted(self)
-        names = name_functions(self.relevance_, self.relevance_functions_)
+        names = function_names(self)
         report = make_report(self._output_labels(), self._posteriors, self._supports, names, self._rule)
         return replace(report, inclusion=self._inclusion_of_kept(report.output)) if inclusion else report
 
     def _inclusion_of_kept(self, labels: tuple[Any, ...]) -> Array:
         """Inclusion probability of every kept function of every output; NaN for intercepts, which are no candidates."""
-        known = np.atleast_2d(self.inclusion_)
+        known = self._explain().inclusion_of_kept
         of_output = list(getattr(self, "classes_", range(len(known)))) if len(known) > 1 else []
         places = np.concatenate([posterior.functions for posterior in self._posteriors])
         found = np.full(len(places), np.nan)
         for row, (place, label) in enumerate(zip(places, labels, strict=True)):
             if place < len(self.relevance_):
-                found[row] = known[of_output.index(label) if of_output else 0, self.relevance_[place]]
+                found[row] = known[of_output.index(label) if of_output else 0, place]
         return found
 
     def _centres(self, n_kept: int) -> Array:
@@ -510,8 +546,10 @@ class DictionaryInputs(Selects, Inputs):
         return self.relevance_ if self.basis is None else None
 
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
+        super()._store_relevance(dictionary, relevance, rows)
         self.relevance_ = relevance
-        if self.basis is None:
+        functions = dictionary.functions
+        if self.basis is None or functions is None:
             kept = self.coef_
             self.coef_ = np.zeros((*kept.shape[:-1], self.n_features_in_))
             self.coef_[..., relevance] = kept
@@ -520,6 +558,7 @@ class DictionaryInputs(Selects, Inputs):
             intercept = self.intercept_ - kept @ self.X_offset_[relevance]
             self.intercept_ = float(intercept) if kept.ndim == 1 else intercept
         else:
+            self._rows_of_kept = functions.rows_among(rows)[relevance]
             self.relevance_vectors_ = self._centres(len(relevance))
 
 
@@ -590,7 +629,7 @@ class KernelInputs(MayBePrecomputed, Inputs):
         return rows if self._precomputed else None
 
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
+        super()._store_relevance(dictionary, relevance, rows)
         functions = dictionary.functions
-        centre = relevance if functions is None else functions.rows[relevance]
-        self.relevance_ = centre if self._precomputed else np.where(centre >= 0, rows[centre], -1)
+        self.relevance_ = relevance if functions is None else functions.rows_among(rows)[relevance]
         self.relevance_vectors_ = self._centres(len(relevance))

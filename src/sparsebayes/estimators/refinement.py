@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsebayes.basis import Functions
+from sparsebayes.basis.identity import families
 from sparsebayes.typing import Array
 
 # Steps away from a kept centre, as fractions of the extent of each input, and places on the way to its neighbours.
@@ -23,7 +24,7 @@ def refined(functions: Functions, kept: list[int], extent: Array) -> Functions |
     centres = functions.centres
     if centres is None:
         return None
-    kinds = _kinds(functions)
+    kinds = families(functions)
     known = {(kinds[m], centres[m].tobytes()) for m in range(len(functions))}
     fresh: list[Functions] = []
     for m in kept:
@@ -35,14 +36,6 @@ def refined(functions: Functions, kept: list[int], extent: Array) -> Functions |
         if new:
             fresh.append(functions.at_centres(m, np.array(new)))
     return reduce(lambda left, right: left.join(right), fresh) if fresh else None
-
-
-def _kinds(functions: Functions) -> list[str]:
-    """What each function is apart from its place."""
-    return [
-        repr({key: value for key, value in spec.items() if key not in ("centre", "threshold")})
-        for spec in functions.specifications()
-    ]
 
 
 def _same(left: Array, right: Array) -> bool:

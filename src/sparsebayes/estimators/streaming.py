@@ -241,7 +241,7 @@ class ChunkedRegression(DictionaryInputs):
                 sample = weighed_rows(X, weights) if _chooses(self.basis) else X
             if not len(sample):
                 raise ValueError(_NO_ROWS)
-            self._dictionary = None if self.basis is None else self.basis.bind(sample, random_state=self.random_state)
+            self._dictionary = None if self.basis is None else self.basis.bind(sample, random_state=self._seed)
             self._read_with = None if self.basis is None else cast(Basis, clone(self.basis))
             self._begin(X, matrix, 0)
         if matrix.shape[1] != len(self._reduction.shift):
@@ -308,7 +308,9 @@ class ChunkedRegression(DictionaryInputs):
         fit = fit_regression(task, targets, dictionary)
         self._store(fit, single=self._single)
         self._store_no_rows()
-        self._store_relevance(fit.dictionary, fit.kept.relevance, np.arange(0))
+        # Rows that come in chunks have no numbers.
+        n_centred = 0 if self._dictionary is None else int(np.max(self._dictionary.rows, initial=-1)) + 1
+        self._store_relevance(fit.dictionary, fit.kept.relevance, np.full(n_centred, -1, dtype=np.intp))
 
 
 def _alike(one: Any, other: Any) -> bool:

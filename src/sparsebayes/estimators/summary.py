@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from sparsebayes.estimators.names import name_functions
 from sparsebayes.inference import Certificate, Status
 from sparsebayes.posterior import ClassPosterior
 
@@ -186,15 +187,9 @@ def function_names(est: Any, features: list[str] | None = None, rows: Sequence[i
     """
     if features is None:
         features = [str(name) for name in getattr(est, "feature_names_in_", [])]
-    names = []
-    for place, spec in zip(est.relevance_, est.relevance_functions_, strict=False):
-        kind = str(spec["kind"])
-        if kind == "linear":
-            names.append(features[place] if features else f"x{place}")
-        else:
-            centred = "centre" in spec and place >= 0
-            names.append(f"{kind} of row {place if rows is None else rows[place]}" if centred else f"{kind} {place}")
-    return names + ["intercept"] * (len(est.relevance_functions_) - len(names))
+    count = len(est.relevance_)
+    names = name_functions(est.relevance_functions_[:count], est._centred_on, features, rows)
+    return names + ["intercept"] * (len(est.relevance_functions_) - count)
 
 
 def weights(est: Any, features: list[str] | None = None, rows: Sequence[int] | None = None) -> list[Weight]:

@@ -138,9 +138,3 @@ def make_report(
         threshold=rule.threshold,
         expected_false=rule.expected_false,
     )
-
-
-def name_functions(relevance: Any, specifications: list[dict[str, Any]]) -> list[str]:
-    """Names of the kept functions: their kind, and the column or row that ``relevance_`` gives."""
-    named = [f"{spec['kind']}[{place}]" for spec, place in zip(specifications, relevance, strict=False)]
-    return named + ["intercept"] * (len(specifications) - len(named))

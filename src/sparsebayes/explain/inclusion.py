@@ -20,7 +20,7 @@ from sparsebayes.estimators.checks import check_noise, check_weights
 from sparsebayes.frames import data_frame
 from sparsebayes.inference.solvers.single_effects import Correlations, Effect, Effects, Search, check_max_effects
 from sparsebayes.threads import one_thread
-from sparsebayes.typing import Array
+from sparsebayes.typing import Array, Index
 
 from .modes import Logistic
 from .problems import Posed, TwoClasses, candidates_of, opened, problems_of
@@ -132,6 +132,9 @@ class Inclusion:
         that varies, of that of the weighted Gaussian problem in the place of theirs.
     status : str
         What to make of the probabilities; in particular whether the effects explain as much as the model did.
+    kept : tuple of ndarray of int
+        Which candidates each function that the model kept is, without the intercept: several where rows have copies.
+        Empty where there is no model.
     """
 
     inclusion: Array
@@ -142,7 +145,13 @@ class Inclusion:
     n_effects: Array
     log_evidence: Array
     status: str
+    kept: tuple[Index, ...]
     _found: tuple[tuple[Correlations, Effects], ...] = field(repr=False)
+
+    @property
+    def inclusion_of_kept(self) -> Array:
+        """Probability that each function that the model kept carries an effect, of shape (K, n_kept)."""
+        return np.array([[state.together(same) for same in self.kept] for _, state in self._found])
 
     def credible_sets(self, coverage: float = 0.95, min_abs_corr: float = 0.5) -> CredibleSets:
         """Sets of candidates, each of which holds one effect with at least this probability.
@@ -255,11 +264,12 @@ def inclusion(
     est, prepare, inputs = opened(estimator)
     check_max_effects(max_effects)
     with one_thread():
-        candidates = candidates_of(est, prepare(X), sample_weight, inputs)
-        problems = problems_of(est, candidates, y)
+        candidates = candidates_of(est, prepare(X), y, sample_weight, inputs)
+        problems = problems_of(est, candidates)
         found = [_solve(candidates.design, posed, candidates.constant, max_effects) for posed in problems]
     single = len(found) == 1 and getattr(est, "_single", True)
-    return _collect(found, candidates.names, [posed.start or np.inf for posed in problems], single=single)
+    before = [posed.start or np.inf for posed in problems]
+    return _collect(found, candidates.names, before, single=single, kept=candidates.kept)
 
 
 def single_effects(
@@ -368,7 +378,9 @@ def _outputs(problem: Correlations, state: Effects, target: Array) -> tuple[Arra
     return mean, variance
 
 
-def _collect(found: list[_Found], names: tuple[str, ...], before: list[float], *, single: bool) -> Inclusion:
+def _collect(
+    found: list[_Found], names: tuple[str, ...], before: list[float], *, single: bool, kept: tuple[Index, ...] = ()
+) -> Inclusion:
     each, noises = [], [state.hyper.noise for _, state, _ in found]
     for problem, state, _ in found:
         mean, variance = np.zeros_like(state.residual), np.zeros_like(state.residual)
@@ -383,6 +395,7 @@ def _collect(found: list[_Found], names: tuple[str, ...], before: list[float], *
         n_effects=np.array([sum(effect.exists for effect in state.effects) for _, state, _ in found], dtype=np.float64),
         log_evidence=np.array([bound for *_, bound in found]),
         status=_status(noises, before),
+        kept=kept,
         _found=tuple((problem, state) for problem, state, _ in found),
     )
 

@@ -13,13 +13,16 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from sparsebayes.basis import Functions
 from sparsebayes.basis.arrays import is_elsewhere
+from sparsebayes.basis.identity import same_functions
 from sparsebayes.design import DenseDesign, Design, LazyDesign, as_design
 from sparsebayes.estimators import MODELS
 from sparsebayes.estimators.checks import check_class_weights, check_weights
 from sparsebayes.estimators.cluster import is_dask
 from sparsebayes.estimators.counts import check_counts
 from sparsebayes.estimators.dictionary import evaluate_kept
+from sparsebayes.estimators.names import name_functions
 from sparsebayes.inference.models.bound import bound_curvature
 from sparsebayes.inference.solvers.single_effects import Found
 from sparsebayes.typing import Array, Index
@@ -88,17 +91,29 @@ class Posed:
 class Candidates:
     """All functions that a model could have kept, on its training rows of positive weight.
 
-    ``kept`` are those that it kept, in the order of ``relevance_``; ``values`` are those of the kept functions with the
-    intercept's, and ``rows`` the rows of positive weight among the ``given``.
+    Attributes
+    ----------
+    design : Design
+        Their values.
+    names : tuple of str
+        What they are called.
+    kept : tuple of ndarray of int
+        Those that each function that it kept is, in the order of ``relevance_``: several where rows are copies.
+    values : ndarray
+        Those of the kept functions, with the intercept's.
+    targets, weights, rows : ndarray
+        Of these rows, and which of all they are.
+    constant : bool
+        Whether a constant is fitted beside them.
     """
 
     design: Design
     names: tuple[str, ...]
-    kept: Index
+    kept: tuple[Index, ...]
     values: Array
+    targets: NDArray[Any]
     weights: Array
     rows: Index
-    given: int
     constant: bool
 
 
@@ -124,60 +139,57 @@ def opened(model: Any) -> tuple[Any, Callable[[Any], Any], list[str]]:
     return est, (lambda X: X) if before is None else before.transform, [str(name) for name in names]
 
 
-def candidates_of(est: Any, X: Any, sample_weight: ArrayLike | None, inputs: list[str]) -> Candidates:
-    """The dictionary of a fitted estimator, bound to its training rows again."""
+def candidates_of(est: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, inputs: list[str]) -> Candidates:
+    """The dictionary of a fitted estimator, bound to its training rows again.
+
+    Functions that the basis does not put on these rows, as a search may have made them, stand after those that it does.
+    """
     if is_elsewhere(X) or is_dask(X):
         raise TypeError(
             f"X is of type {type(X).__name__}: inclusion probabilities are computed on the host; pass NumPy"
         )
     X = est._check_new(X)
-    weights = check_weights(sample_weight, X.shape[0])
-    rows, given = np.flatnonzero(weights > 0.0), len(weights)
-    if len(rows) < given:
-        X, weights = X[rows], weights[rows]
-    basis = getattr(est, "kernel_", None)
-    basis = est._make_basis(X, weights) if basis is None else basis
-    if basis is None:
-        names, design, kept = inputs, as_design(X), est.relevance_
-    else:
-        functions = basis.bind(X, random_state=est.random_state)
-        chosen = est._candidates(rows)
-        functions = functions if chosen is None else functions.restrict(chosen)
-        large = X.shape[0] * len(functions) > _HELD
-        design = LazyDesign(functions, X) if large else DenseDesign(functions.evaluate(X))
-        specifications = zip(functions.specifications(), functions.rows, strict=True)
-        names = [_name(spec, f"row {rows[row]}" if row >= 0 else "", inputs) for spec, row in specifications]
-        if est._by_row:
-            place = {int(rows[row]): m for m, row in reversed(list(enumerate(functions.rows))) if row >= 0}
-            kept = np.array([place[int(row)] for row in est.relevance_ if int(row) in place], dtype=np.intp)
-        else:
-            kept = est.relevance_[est.relevance_ < len(functions)]
-    values = evaluate_kept(est._functions, X, est._linear(), vars(est).get("X_offset_"))
-    return Candidates(design, tuple(names), kept, values, weights, rows, given, bool(est.fit_intercept))
-
-
-def _name(spec: dict[str, Any], row: str, inputs: list[str]) -> str:
-    kind = str(spec["kind"])
-    if "centre" in spec and row:
-        return f"{kind} of {row}"
-    if kind == "linear":
-        return inputs[spec["feature"]]
-    if kind == "heaviside":
-        return f"{inputs[spec['feature']]} >= {spec['threshold']:g}"
-    if kind == "polynomial":
-        return " ".join(name if p == 1 else f"{name}^{p}" for name, p in zip(inputs, spec["powers"], strict=True) if p)
-    return kind
-
-
-def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
-    """One problem for each target or class."""
-    given = np.asarray(y)
-    if given.ndim == 0 or len(given) != candidates.given:
+    given = check_weights(sample_weight, X.shape[0])
+    targets = np.asarray(y)
+    if targets.ndim == 0 or len(targets) != len(given):
         raise ValueError(
-            f"y has {given.size if given.ndim == 0 else len(given)} rows, and X {candidates.given}: pass the data that "
+            f"y has {targets.size if targets.ndim == 0 else len(targets)} rows, and X {len(given)}: pass the data that "
             "the model was fitted on"
         )
-    given = given[candidates.rows]
+    weights = given * check_class_weights(est.class_weight, targets, given) if is_classifier(est) else given
+    rows = np.flatnonzero(weights > 0.0)
+    if len(rows) < len(given):
+        X, targets, given, weights = X[rows], targets[rows], given[rows], weights[rows]
+    functions = est._bind(X, given, rows)
+    if functions is None:
+        names, design, kept = inputs, as_design(X), [np.array([m], dtype=np.intp) for m in est.relevance_]
+    else:
+        functions, numbers, kept = _with_kept(est, functions, functions.rows_among(rows))
+        large = X.shape[0] * len(functions) > _HELD
+        design = LazyDesign(functions, X) if large else DenseDesign(functions.evaluate(X))
+        names = name_functions(functions.specifications(), numbers.tolist(), inputs)
+    values = evaluate_kept(est._functions, X, est._linear(), vars(est).get("X_offset_"))
+    return Candidates(design, tuple(names), tuple(kept), values, targets, weights, rows, bool(est.fit_intercept))
+
+
+def _with_kept(est: Any, functions: Functions, rows: Index) -> tuple[Functions, Index, list[Index]]:
+    """All candidates with their training rows, those that the model kept among them, and which these are."""
+    count = len(est.relevance_)
+    if count == 0:
+        return functions, rows, []
+    own = est._functions.restrict(np.arange(count))
+    kept = same_functions(own, functions)
+    others = [k for k, found in enumerate(kept) if len(found) == 0]
+    for place, k in enumerate(others, start=len(functions)):
+        kept[k] = np.array([place], dtype=np.intp)
+    if others:
+        functions, rows = functions.join(own.restrict(others)), np.append(rows, est._centred_on[others])
+    return functions, rows, kept
+
+
+def problems_of(est: Any, candidates: Candidates) -> list[Posed]:
+    """One problem for each target or class."""
+    given = candidates.targets
     if is_classifier(est):
         return _classes(est, candidates, given)
     targets = check_array(given, ensure_2d=False, dtype="float64", input_name="y").reshape(len(given), -1)
@@ -188,7 +200,9 @@ def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
         return _counts(est, candidates, targets)
     noises = np.atleast_1d(est.noise_variance_)
     fixed = est.noise_variance is not None
-    effects = est._effects or [None] * len(est._posteriors)
+    # Effects of the fit are on the candidates of the fit: rows that it took for copies are candidates here.
+    found = est._effects if candidates.design.shape[1] == vars(est).get("_n_candidates") else None
+    effects = found or [None] * len(est._posteriors)
     posed = []
     for k, posterior in enumerate(est._posteriors):
         weights, target = candidates.weights, targets[:, k]
@@ -207,7 +221,7 @@ def problems_of(est: Any, candidates: Candidates, y: ArrayLike) -> list[Posed]:
 
 def _places(candidates: Candidates, functions: Index) -> list[int]:
     """Candidates that an output kept, without the intercept."""
-    return [int(candidates.kept[k]) for k in functions if k < len(candidates.kept)]
+    return [int(candidates.kept[k][0]) for k in functions if k < len(candidates.kept)]
 
 
 def relative_precision(est: Any, k: int, values: Array, target: Array, rows: Index) -> Array:
@@ -259,7 +273,7 @@ def _classes(est: Any, candidates: Candidates, labels: NDArray[Any]) -> list[Pos
             f"y has labels {sorted(unknown)!r} that the model was not fitted on: {est.classes_.tolist()!r}"
         )
     numbers = np.searchsorted(est.classes_, labels)
-    weights = candidates.weights * check_class_weights(est.class_weight, labels, candidates.weights)
+    weights = candidates.weights
     outputs = np.hstack([posterior.predict(candidates.values) for posterior in est._posteriors])
     joint = est._posteriors[0].n_outputs > 1
     posed = []

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from sparsebayes.basis import Linear, Sum
+from sparsebayes.basis import Functions, Linear
+from sparsebayes.basis.identity import same_functions
 from sparsebayes.estimators.summary import Weight
 
 from .measures import ClassificationTest, RegressionTest, contributions, importances, judge
@@ -82,11 +83,6 @@ class Input:
         return held[0] if held else self.levels[0] if len(shown) < len(self.levels) else "?"
 
 
-def _has_columns(basis: Any) -> bool:
-    """Whether the first functions of a basis are the columns of X."""
-    return isinstance(basis, Sum) and isinstance(basis.bases[0], Linear)
-
-
 @dataclass(frozen=True)
 class Case:
     """Everything that a report shows.
@@ -144,19 +140,23 @@ class Case:
     def terms(self) -> list[tuple[Weight, float]]:
         """The kept weights with the size of their terms, the largest first."""
         rows = self.X if len(self.X) else self.X_test
-        return contributions(self.est, rows, self.names, self.function_rows)
+        return contributions(self.est, rows, self.names, self.row_numbers)
 
-    @property
-    def function_rows(self) -> list[int] | None:
-        """What the rows of functions are called by their place in the dictionary: columns may come before them."""
-        parameters = self.est.get_params(deep=False)
-        before = len(self.names) if parameters.get("basis") is not None and _has_columns(parameters["basis"]) else 0
-        if not before:
-            return self.row_numbers
-        # Without the training rows at hand, their numbers from 0 on have to do.
-        last = int(np.max(self.est.relevance_, initial=0))
-        rows = list(range(max(len(self.X), last - before + 1))) if self.row_numbers is None else self.row_numbers
-        return [-1] * before + rows
+    @cached_property
+    def functions(self) -> Functions | None:
+        """The functions that were searched, by their numbers in the history; None where that cannot be told any more.
+
+        They are those of the basis on the training rows, where these are at hand and none was left out: as many as were
+        searched, and the kept ones stand where they stood.
+        """
+        X = self.X if len(self.X) else self.X_test
+        found = self.est._bind(X, np.ones(len(X)), np.arange(len(X)))
+        found = Linear().bind(X) if found is None else found
+        if len(found) != vars(self.est).get("_n_candidates"):
+            return None
+        numbers = self.est._numbers
+        kept = same_functions(self.est._functions.restrict(np.arange(len(numbers))), found) if len(numbers) else []
+        return found if all(m in same for m, same in zip(numbers, kept, strict=True)) else None
 
     @property
     def classifies(self) -> bool:

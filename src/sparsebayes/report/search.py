@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes.estimators.summary import listed
+from sparsebayes.estimators.names import name_functions
+from sparsebayes.estimators.summary import function_names, listed
 
 from .case import Case
 from .replay import Chapter, chapters
@@ -81,7 +82,7 @@ def _model(case: Case, record: Any) -> list[int]:
     """Functions of the model by their numbers in the dictionary; none where classes have models of their own."""
     if _coupled(case) or isinstance(case.est.certificate_, list):
         return []
-    kept = np.asarray(case.est.relevance_).tolist()
+    kept = np.asarray(vars(case.est).get("_numbers", case.est.relevance_)).tolist()
     return [*kept, _functions(case)] if len(kept) + 1 == record.n_active else kept
 
 
@@ -118,7 +119,7 @@ def _evidence_chart(steps: Any, objective: Any, story: list[Chapter], n: int, la
 
 def _functions_chart(case: Case, ever: list[int], label: str) -> tuple[dict[int, str], str]:
     """Every function that was ever in the model: on the inputs where these can be drawn, else side by side."""
-    names = {f: _name(case, f) for f in ever}
+    names = _names(case, ever)
     plain = len(case.inputs) <= 2 and not any(item.levels for item in case.inputs)
     rows = [f for f in ever if f < len(case.X)]
     if _on_rows(case) and plain and rows:
@@ -175,7 +176,8 @@ def _lanes(case: Case, ever: list[int], names: dict[int, str], label: str) -> st
 
 def _on_rows(case: Case) -> bool:
     """Whether functions are numbered as the training rows are."""
-    return len(case.X) > 0 and "kernel" in case.est.get_params(deep=False) and not _coupled(case)
+    known = case.functions
+    return known is not None and np.array_equal(known.rows, np.arange(len(case.X))) and not _coupled(case)
 
 
 def _coupled(case: Case) -> bool:
@@ -184,13 +186,7 @@ def _coupled(case: Case) -> bool:
 
 def _functions(case: Case) -> int:
     """Functions of the dictionary, the intercept not counted; zero where that is not known."""
-    parameters = case.est.get_params(deep=False)
-    if "kernel" in parameters:
-        return len(case.X)
-    if parameters.get("basis", 0) is None:
-        return len(case.names)
-    rows = case.function_rows or ()
-    return len(rows) if len(rows) > len(case.X) > 0 else 0
+    return vars(case.est).get("_n_candidates", 0)
 
 
 def _size(case: Case) -> int:
@@ -199,17 +195,20 @@ def _size(case: Case) -> int:
     return known + bool(case.est.get_params(deep=False)["fit_intercept"]) if known else 0
 
 
-def _name(case: Case, function: int) -> str:
-    """Name of a function by its number in the dictionary (the numbers of coupled classes follow one another)."""
-    size, prefix = _functions(case), ""
-    if not size:
-        return f"function {function}"
-    if _coupled(case):
-        k, function = divmod(function, _size(case))
-        prefix = f"{case.est.classes_[k]}: "
-    if function >= size:
-        return f"{prefix}the intercept" if function == size else f"{prefix}function {function}"
-    rows = range(size) if case.function_rows is None else case.function_rows
-    if case.est.get_params(deep=False).get("basis", 0) is None or rows[function] < 0:
-        return prefix + case.names[function]
-    return f"{prefix}the function of row {rows[function]}"
+def _names(case: Case, ever: list[int]) -> dict[int, str]:
+    """Names of functions by their numbers in the history (the numbers of coupled classes follow one another)."""
+    size = _size(case) if _coupled(case) else 0
+    places = {f: divmod(f, size) if size else (0, f) for f in ever}
+    before = [f"{label}: " for label in case.est.classes_] if size else [""]
+    known, n = case.functions, _functions(case)
+    if known is None:
+        numbers = vars(case.est).get("_numbers", ())
+        named = dict(zip(map(int, numbers), function_names(case.est, case.names, case.row_numbers), strict=False))
+    else:
+        mine = sorted({m for _, m in places.values() if m < n})
+        part = known.restrict(mine)
+        names = name_functions(part.specifications(), part.rows.tolist(), case.names, case.row_numbers)
+        named = dict(zip(mine, names, strict=True))
+    if n:
+        named[n] = "intercept"
+    return {f: before[k] + named.get(m, f"function {m}") for f, (k, m) in places.items()}

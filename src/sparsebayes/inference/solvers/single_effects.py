@@ -219,6 +219,10 @@ class Effects:
             none *= 1.0 - effect.exists * effect.alpha
         return 1.0 - none
 
+    def together(self, candidates: Index) -> float:
+        """Probability that one of these candidates carries an effect."""
+        return 1.0 - float(np.prod([1.0 - effect.exists * np.sum(effect.alpha[candidates]) for effect in self.effects]))
+
 
 class Search:
     """The search for the effects of one problem.
