@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sparsebayes.tables import Options, TableModel, as_table, learn, learning, read_table, reopen, write_table
 from sparsebayes.tables.choice import by_folds
 from sparsebayes.tables.encoder import Category, Numeric, learn_encoder
+from sparsebayes.tables.target import read_target
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +110,92 @@ class TestEncoder:
     def test_comes_back_from_plain_data(self):
         encoder, _ = self.learn(read("n,c,y\n1,x,0\n3,z,0\n100,w,0\n"))
         assert type(encoder).from_data(encoder.to_data(), len(encoder.features)) == encoder
+
+
+CODES = [1, 7, 3, 7, 1, 3] * 10
+# Labels of a categorical column with what they are as texts, and whether numbers would do for them.
+LABELS = {
+    "whole": (CODES, ["1", "3", "7"], "number"),
+    "parts": ([0.5 * c for c in CODES], ["0.5", "1.5", "3.5"], "number"),
+    "gaps": ([None if c == 3 else c for c in CODES], ["", "1", "7"], "number"),
+    "digits": ([str(c) for c in CODES], ["1", "3", "7"], "number"),
+    "texts": (["abc"[c % 3] for c in CODES], ["a", "b"], "text"),
+    "truths": ([c > 1 for c in CODES], ["False", "True"], "boolean"),
+    "prices": ([f"${c}" for c in CODES], ["$1", "$3", "$7"], "text"),
+    "days": ([f"2024-03-0{c}" for c in CODES], ["2024-03-01", "2024-03-03", "2024-03-07"], "text"),
+}
+
+
+class TestCategoricalColumns:
+    """Their type says that they hold categories, whatever the labels are."""
+
+    @pytest.mark.parametrize("kind", LABELS)
+    def test_every_label_has_an_indicator(self, kind):
+        pandas = pytest.importorskip("pandas")
+        cells, levels, as_what = LABELS[kind]
+        table = as_table(pandas.DataFrame({"c": pandas.Categorical(cells), "y": np.arange(60.0)}))
+        encoder, notes = learn_encoder(table, np.arange(60), leave_out={"y"})
+        assert encoder.columns == (Category("c", tuple(levels), as_what),)
+        assert notes == []
+        assert encoder.encode(table.take(range(9))).unknown == 0
+        np.testing.assert_array_equal(encoder.encode(as_table({"c": cells})).X, encoder.encode(table).X)
+
+    @pytest.mark.parametrize("kind", LABELS)
+    @pytest.mark.parametrize("suffix", ["parquet", "feather"])
+    def test_files_keep_the_type(self, kind, suffix, tmp_path):
+        pandas = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow")
+        cells, levels, _ = LABELS[kind]
+        if (kind, suffix) == ("truths", "feather"):
+            pytest.skip("Arrow has no dictionary of truth values")
+        frame = pandas.DataFrame({"c": pandas.Categorical(cells), "n": [float(c) for c in CODES]})
+        getattr(frame, f"to_{suffix}")(tmp_path / f"t.{suffix}")
+        table = read_table(tmp_path / f"t.{suffix}")
+        assert table.categories == {"c"}
+        encoder, _ = learn_encoder(table, np.arange(60), leave_out=set())
+        assert [type(column) for column in encoder.columns] == [Category, Numeric]
+        assert encoder.columns[0].levels == tuple(levels)
+
+    def test_those_of_polars_and_of_arrow(self):
+        polars = pytest.importorskip("polars")
+        texts = [str(c) for c in CODES]
+        frame = polars.DataFrame(
+            {
+                "c": polars.Series(texts, dtype=polars.Categorical),
+                "e": polars.Series(texts, dtype=polars.Enum(["1", "3", "7"])),
+                "t": polars.Series(texts),
+            }
+        )
+        assert as_table(frame).categories == {"c", "e"}
+        pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+        coded = pandas.ArrowDtype(pyarrow.dictionary(pyarrow.int32(), pyarrow.int64()))
+        assert as_table({"a": pandas.Series(CODES, dtype=coded), "b": CODES}).categories == {"a"}
+
+    def test_a_target_of_categories_is_one_of_classes(self):
+        pandas = pytest.importorskip("pandas")
+        for kind in ("whole", "digits", "days"):
+            target = read_target(as_table({"y": pandas.Categorical(LABELS[kind][0])}), "y")
+            assert target.task == "classification"
+            assert sorted(set(target.values)) == LABELS[kind][1]
+        asked = read_target(as_table({"y": pandas.Categorical(CODES)}), "y", "regression")
+        np.testing.assert_array_equal(asked.values, CODES)
+
+    def test_names_of_the_rows_are_set_aside_and_too_many_left_out(self):
+        pandas = pytest.importorskip("pandas")
+        numbers = np.arange(60)
+        twice = pandas.Categorical(np.append(numbers[1:], 1))
+        table = as_table({"id": pandas.Categorical(numbers), "m": twice, "n": numbers})
+        encoder, notes = learn_encoder(table, numbers, leave_out=set(), use={"n"})
+        assert encoder.names == ["n"]
+        assert [note.split(":")[0] for note in notes] == ["'id' set aside", "'m' left out"]
+
+    def test_a_model_takes_them_as_numbers_too(self):
+        pandas = pytest.importorskip("pandas")
+        y = np.array([{1: 0.0, 3: 5.0, 7: 1.0}[c] for c in CODES]) + 0.1 * np.random.default_rng(0).normal(size=60)
+        model = learn({"c": pandas.Categorical(CODES), "y": y}, "y", Options(kernel="columns", test=0.0)).model
+        found = model.predict({"c": [1, 3, 7]})["mean"]
+        np.testing.assert_allclose(found, [0.0, 5.0, 1.0], atol=0.2)
+        np.testing.assert_array_equal(model.predict({"c": ["1", "3.0", "7"]})["mean"], found)
 
 
 class TestLearning:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from sparsebayes.export.columns import FALSE, MISSING, TRUE
+from sparsebayes.export.columns import FALSE, KINDS, MISSING, TRUE
 
 _MISSING = frozenset(MISSING)
 _WORDS = {"true": "True", "false": "False"}
@@ -80,6 +80,9 @@ class Meaning:
         Of dates.
     ambiguous : bool
         Whether the order of day and month is a guess.
+    category : bool
+        Whether the column is one of categories, whatever their labels are; where these are dates or have signs around
+        them, they are texts.
     """
 
     kind: str
@@ -87,6 +90,7 @@ class Meaning:
     decimal: str = "."
     day_first: bool = False
     ambiguous: bool = False
+    category: bool = False
 
 
 def is_missing(cell: str) -> bool:
@@ -132,6 +136,12 @@ def cleaned(cell: str, removed: Sequence[str], decimal: str) -> str:
     for sign in removed:
         cell = cell.replace(sign, "")
     return cell.replace(",", ".") if decimal == "," else cell
+
+
+def as_category(meaning: Meaning) -> Meaning:
+    """What a column is whose type says that it holds categories."""
+    plain = meaning.kind in KINDS and not meaning.removed
+    return replace(meaning, kind=meaning.kind if plain else "text", category=True)
 
 
 def meaning_of(cells: Sequence[str]) -> Meaning:

@@ -123,7 +123,8 @@ def learn_encoder(
     candidates = [name for name in table.names if name not in leave_out]
     asides = {name: why for name in candidates if name not in use and (why := _names_rows(table, name))}
     if len(asides) == len(candidates):  # a counter that is all there is to learn from is taken
-        asides = {name: why for name, why in asides.items() if table.meaning(name).kind == "text"}
+        named = [name for name in asides if table.meaning(name).kind == "text" or table.meaning(name).category]
+        asides = {name: asides[name] for name in named}
     for name in candidates:
         if name in asides:
             notes.append(f"{name!r} set aside: {asides[name]}; --use {name} takes it")
@@ -145,12 +146,12 @@ def learn_encoder(
 def _names_rows(table: Table, name: str) -> str:
     """Why a column only names the rows: each has a text of its own, or they are numbered; empty where it does not."""
     n = table.n_rows
-    kind = table.meaning(name).kind
-    if n < _FEWEST_FOR_IDS or kind not in ("number", "text"):
+    meaning = table.meaning(name)
+    if n < _FEWEST_FOR_IDS or meaning.kind not in ("number", "text"):
         return ""
-    if kind == "text":
-        texts = table.texts(name, "text")
-        if _mostly_numbers(texts):
+    if meaning.kind == "text" or meaning.category:
+        texts = table.texts(name)
+        if not meaning.category and _mostly_numbers(texts):
             return ""
         return "each row has a text of its own" if len(set(texts)) == n and "" not in texts else ""
     values = table.parse(name)
@@ -170,6 +171,7 @@ def _names_rows(table: Table, name: str) -> str:
 
 def _learn_column(table: Table, training: Table, name: str, as_category: bool) -> tuple[Column | None, list[str]]:
     meaning = table.meaning(name)
+    as_category = as_category or meaning.category
     if not as_category and meaning.kind == "number":
         table.numbers(name)  # infinite and huge values are refused wherever they are
         return _learn_number(training.numbers(name), name, meaning.removed, meaning.decimal)

@@ -45,9 +45,9 @@ def read_table(path: Path) -> Table:
     if path.suffix.lower() in (*_PARQUET, *_FEATHER):
         _pyarrow()  # a missing extra is said before anything is read
     inner, content = _unpack(path, path.read_bytes())
-    suffix = PurePath(inner).suffix.lower()
+    suffix, categories = PurePath(inner).suffix.lower(), frozenset[str]()
     if suffix in _PARQUET or suffix in _FEATHER:
-        names, columns, notes = _read_arrow(path, content, suffix in _FEATHER)
+        (names, columns, notes), categories = _read_arrow(path, content, suffix in _FEATHER)
     elif suffix in _EXCEL:
         names, columns, notes = _read_excel(path, content)
     else:
@@ -59,7 +59,7 @@ def read_table(path: Path) -> Table:
     if not columns or len(columns[0]) == 0:
         raise ValueError(f"{path} has a header but no rows")
     headed = suffix not in (*_PARQUET, *_FEATHER) and not any(HEADERLESS in note for note in notes)
-    return Table(path, dict(zip(names, columns, strict=True)), tuple(notes), 2 if headed else 1)
+    return Table(path, dict(zip(names, columns, strict=True)), tuple(notes), 2 if headed else 1, categories)
 
 
 def check_output(path: Path) -> None:
@@ -205,7 +205,8 @@ def _without_row_numbers(path: Path, names: list[str], columns: list[Any]) -> tu
     raise ValueError(f"{path}: column {place + 1} has no name; name it, or remove it")
 
 
-def _read_arrow(path: Path, content: bytes, feather: bool) -> Columns:
+def _read_arrow(path: Path, content: bytes, feather: bool) -> tuple[Columns, frozenset[str]]:
+    """The columns, and which of them hold categories by their type."""
     pyarrow, parquet = _pyarrow()
     source = pyarrow.BufferReader(content)
     kind = "Feather" if feather else "Parquet"
@@ -222,7 +223,15 @@ def _read_arrow(path: Path, content: bytes, feather: bool) -> Columns:
     keep = [k for k, name in enumerate(table.column_names) if not _PANDAS_INDEX.fullmatch(name)]
     if not keep or table.num_rows == 0:
         raise ValueError(f"{path} has no rows or no columns")
-    return [table.column_names[k] for k in keep], [_from_arrow(pyarrow, table.column(k)) for k in keep], []
+    names = [table.column_names[k] for k in keep]
+    categories = frozenset(field.name for field in table.schema if pyarrow.types.is_dictionary(field.type))
+    return (names, [_from_arrow(pyarrow, table.column(k)) for k in keep], []), categories | _of_pandas(table.schema)
+
+
+def _of_pandas(schema: Any) -> frozenset[str]:
+    """Columns that pandas notes as categorical: Parquet has dictionaries of texts, and of numbers none."""
+    noted = schema.pandas_metadata or {}
+    return frozenset(c.get("field_name") for c in noted.get("columns", []) if c.get("pandas_type") == "categorical")
 
 
 def _from_arrow(pyarrow: Any, column: Any) -> Array | list[str]:

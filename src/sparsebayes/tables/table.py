@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sparsebayes.typing import Array
 
-from .cells import Meaning, as_days, as_number, as_truth, cleaned, is_missing, meaning_of
+from .cells import Meaning, as_category, as_days, as_number, as_truth, cleaned, is_missing, meaning_of
 
 _NAMES_SHOWN = 20
 _LARGEST = 1e150  # squares of larger numbers overflow
@@ -40,12 +40,15 @@ class Table:
         What there is to say of the reading.
     first_row : int
         What the first row is called: 2 in a file whose first line has the names, as a spreadsheet numbers them.
+    categories : frozenset of str
+        Columns whose type says that they hold categories, whatever their labels are.
     """
 
     path: Path
     columns: Mapping[str, Array | list[str]]
     notes: tuple[str, ...] = ()
     first_row: int = 1
+    categories: frozenset[str] = frozenset()
     _known: dict[str, Meaning] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -78,6 +81,7 @@ class Table:
             },
             self.notes,
             self.first_row,
+            self.categories,
             self._known,  # what a column is, all rows have decided
         )
 
@@ -85,7 +89,8 @@ class Table:
         """Return what a column is."""
         if name not in self._known:
             cells = self.columns[name]
-            self._known[name] = Meaning("number") if isinstance(cells, np.ndarray) else meaning_of(cells)
+            meaning = Meaning("number") if isinstance(cells, np.ndarray) else meaning_of(cells)
+            self._known[name] = as_category(meaning) if name in self.categories else meaning
         return self._known[name]
 
     def parse(self, name: str) -> Array | None:
@@ -178,6 +183,8 @@ class Table:
 def as_table(data: Any, name: str = "the table") -> Table:
     """Return a mapping of columns, or a data frame of pandas or Polars, as a table.
 
+    A categorical column holds categories, whatever its labels are: 1 and 2 may be names.
+
     Parameters
     ----------
     data : Table, mapping of str to sequence, or data frame
@@ -194,6 +201,7 @@ def as_table(data: Any, name: str = "the table") -> Table:
             "their values; a bare array goes to the estimator itself (estimator_)"
         )
     columns: dict[str, Array | list[str]] = {}
+    categories = frozenset(str(key) for key in keys if _is_categorical(data[key]))
     for key in keys:
         values = np.asarray(data[key])
         if values.ndim != 1:
@@ -202,7 +210,12 @@ def as_table(data: Any, name: str = "the table") -> Table:
     lengths = {len(values) for values in columns.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise ValueError(f"{name} has columns of {sorted(lengths)} rows; expected one number of rows, at least 1")
-    return Table(Path(name), columns)
+    return Table(Path(name), columns, categories=categories)
+
+
+def _is_categorical(values: Any) -> bool:
+    """Whether a column says by its type that it holds categories: of pandas, Polars or Arrow."""
+    return str(getattr(values, "dtype", "")).lower().startswith(("category", "categorical", "enum", "dictionary<"))
 
 
 def as_cells(values: NDArray[Any]) -> Array | list[str]:

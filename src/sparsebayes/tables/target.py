@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .cells import Meaning
 from .encoder import MAX_LEVELS
 from .table import HEADERLESS, Table, did_you_mean, list_names, shortened
 
@@ -66,8 +67,8 @@ def read_target(table: Table, name: str | None, task: str | None = None) -> Targ
         # Where the first line holds values and no names, that is why a name is not there.
         noted = f"; {HEADERLESS}" if any(note.startswith(HEADERLESS) for note in table.notes) else ""
         raise ValueError(f"{what}; the columns of {table.path} are {list_names(table.names)}{near}{noted}")
-    numbers, kind = table.parse(name), table.meaning(name).kind
-    if kind == "date":
+    numbers, meaning = table.parse(name), table.meaning(name)
+    if meaning.kind == "date":
         raise ValueError(
             f"{table.path}: the target {name!r} is a column of dates, which is neither a number nor a class; make it a "
             "number, such as the days since a start"
@@ -78,7 +79,7 @@ def read_target(table: Table, name: str | None, task: str | None = None) -> Targ
             f"{table.path}: the target {name!r} is not numeric ({shortened(cell)} in data row {row + 1}), so it cannot "
             "be a regression; leave out --task, or use --task classification"
         )
-    chosen, reason = (task, "as asked") if task is not None else _decide(numbers, kind)
+    chosen, reason = (task, "as asked") if task is not None else _decide(numbers, meaning)
     if chosen == REGRESSION:
         values = table.numbers(name)
         rows = np.flatnonzero(~np.isnan(values))
@@ -115,9 +116,11 @@ def check_counts(table: Table, target: Target) -> None:
         )
 
 
-def _decide(numbers: NDArray[np.float64] | None, kind: str) -> tuple[str, str]:
+def _decide(numbers: NDArray[np.float64] | None, meaning: Meaning) -> tuple[str, str]:
+    if meaning.category:
+        return CLASSIFICATION, "its type is that of categories"
     if numbers is None:
-        return CLASSIFICATION, "its values are true and false" if kind == "boolean" else "its values are texts"
+        return CLASSIFICATION, "its values are true and false" if meaning.kind == "boolean" else "its values are texts"
     present = numbers[np.isfinite(numbers)]
     n_values = len(np.unique(present))
     if n_values == 2 and len(present) > 2:

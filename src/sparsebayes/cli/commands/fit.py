@@ -101,9 +101,10 @@ def command(
       sparsebayes fit wine.csv -t quality --task classification --json
 
     The width of the functions and the noise are learned from the data: there is nothing to tune. Numbers are
-    standardised, texts become an indicator for each category, dates a number of days and the time of the year, and
-    missing numbers the median. A target of texts, or of two values, is a classification. The model that is saved is the
-    one that was tested; the verdict comes first, and exit status 3 means that it is not good.
+    standardised, texts and categorical columns become an indicator for each category, dates a number of days and the
+    time of the year, and missing numbers the median. A target of texts or categories, or of two values, is a
+    classification. The model that is saved is the one that was tested; the verdict comes first, and exit status 3 means
+    that it is not good.
     """
     from sparsebayes.cli.work import fit_table
     from sparsebayes.tables.learning import Options
