@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
 from typing import Any, Self, cast
@@ -208,7 +208,10 @@ class LeftOutRows:
         # A single search on fewer rows keeps other numbers of functions than the fit, and is as much more or less
         # certain everywhere: how certain it is of a row beside others is what can be carried over.
         spread = found.spread * leverage / np.maximum(found.leverage, np.finfo(float).tiny)
-        each = [Calibration.of(errors, found.noise, spread, found.weights) for errors in found.errors.T]
+        each = [
+            replace(Calibration.of(errors, found.noise, spread, found.weights), leverage=leverage)
+            for errors in found.errors.T
+        ]
         # A model is nearer to the rows that it was fitted to than to others: bars that miss many of these come from
         # searches on parts that found nothing like it: where most targets are zero empty models meet them exactly.
         active = ActiveSet.from_model(problem, model[0].tolist(), model[1], 1.0)
