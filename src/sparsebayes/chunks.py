@@ -44,7 +44,7 @@ class ArrayChunks(Chunks):
 
     Parameters
     ----------
-    X : (N, d) array
+    X : (N, d) array or data frame
         Inputs.
     y : (N,) or (N, T) array
         Targets.
@@ -66,7 +66,7 @@ class ArrayChunks(Chunks):
         for start in range(0, len(self.X), self.rows):
             part = slice(start, start + self.rows)
             yield Chunk(
-                np.asarray(self.X[part]),
+                self.X[part],  # as it is: a data frame has names
                 np.asarray(self.y[part]),
                 None if self.weight is None else np.asarray(self.weight[part]),
             )
@@ -74,6 +74,8 @@ class ArrayChunks(Chunks):
 
 class ParquetChunks(Chunks):
     """Rows of Parquet files, read by batches of their row groups; needs pyarrow.
+
+    Inputs are tables of pyarrow, whose names a model keeps and compares as it does those of a data frame.
 
     Parameters
     ----------
@@ -135,6 +137,8 @@ class ParquetChunks(Chunks):
         return inputs
 
     def _chunk(self, path: Any, batch: Any, inputs: list[str]) -> Chunk:
+        from pyarrow import table
+
         def numbers(name: str) -> NDArray[np.float64]:
             values = batch.column(name).to_numpy(zero_copy_only=False)
             if values.dtype.kind not in "fiub":
@@ -143,7 +147,7 @@ class ParquetChunks(Chunks):
                 )
             return values.astype(np.float64, copy=False)
 
-        X = np.column_stack([numbers(name) for name in inputs])
+        X = table({name: numbers(name) for name in inputs})
         y = np.column_stack([numbers(name) for name in self._targets])
         single = isinstance(self.target, str)
         return Chunk(X, y[:, 0] if single else y, None if self.weight is None else numbers(self.weight))

@@ -290,6 +290,39 @@ def test_columns_of_parquet_files_are_told_by_their_names(tmp_path):
         SparseBayesRegressor().fit(ParquetChunks(files, target="price"))
 
 
+def test_names_that_chunks_have_are_those_of_the_model(tmp_path):
+    """Wrong numbers for columns in another order, with no word that says so."""
+    pandas = pytest.importorskip("pandas")
+    write, table = pytest.importorskip("pyarrow.parquet").write_table, pytest.importorskip("pyarrow").table
+    X, y, w = rows(200)
+    names = ["c", "b", "a", "f", "e", "d"]
+    frame = pandas.DataFrame(X, columns=names)
+    whole = SparseBayesRegressor().fit(frame, y, w)
+    write(table({"y": y, "w": w} | {name: frame[name].to_numpy() for name in names}), tmp_path / "a.parquet")
+    parquet = ParquetChunks(tmp_path / "a.parquet", target="y", weight="w", rows=64)
+    begun = SparseBayesRegressor()
+    for chunk in parquet:
+        begun.partial_fit(chunk.X, chunk.y, chunk.weight)
+    sources = [
+        parquet,
+        ArrayChunks(frame, y, w, rows=64),
+        [(frame[start : start + 64], y[start : start + 64], w[start : start + 64]) for start in (0, 64, 128, 192)],
+    ]
+    for model in (begun, *(SparseBayesRegressor().fit(source) for source in sources)):
+        same(model, whole)
+        assert list(model.feature_names_in_) == names
+        np.testing.assert_allclose(model.predict(frame), whole.predict(frame), rtol=1e-8)
+        np.testing.assert_array_equal(model.predict(next(iter(parquet)).X), model.predict(frame[:64]))
+        with pytest.raises(ValueError, match="should match those that were passed during fit"):
+            model.predict(frame[sorted(names)])
+        with pytest.raises(ValueError, match="should match those that were passed during fit"):
+            model.partial_fit(frame[sorted(names)], y)
+        with pytest.warns(UserWarning, match="does not have valid feature names"):
+            model.predict(X)
+    centred = SparseBayesRegressor(RBF(2.0, centres=9)).fit(parquet)
+    assert list(centred.feature_names_in_) == names
+
+
 def test_one_weight_for_all_rows_of_a_file(tmp_path):
     X, y, _ = rows(200)
     same(SparseBayesRegressor().fit(mapped(tmp_path / "X", X), y, 2.0), SparseBayesRegressor().fit(X, y, 2.0))

@@ -10,6 +10,7 @@ from coalitions import enumerate_coalitions
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import sparsebayes
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor
 from sparsebayes.basis import RBF, Cauchy, Heaviside, Laplacian, Linear, LinearSpline, Polynomial
 from sparsebayes.explain import attributions, quadrature, shapley
@@ -300,6 +301,30 @@ class TestErrorBars:
         assert model.std_scale_ > 1.0
         np.testing.assert_allclose(ratio, ratio[0, 0], rtol=1e-9)
         np.testing.assert_allclose(ratio[0, 0] ** 2 * own.mean() + model.noise_variance_, calibrated.mean(), rtol=1e-9)
+
+    def test_other_rows_have_no_say(self, tmp_path):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((80, 3))
+        y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.2 * rng.standard_normal(80)
+        model = RVR(gamma=0.5).fit(X, y)
+        alone = attributions(model, X[:2], X)
+        for others in (X[2:], 4.0 * X[2:], 100.0 * X[2:]):  # the farther out the less the posterior's spread
+            together = attributions(model, np.vstack([X[:2], others]), X)
+            np.testing.assert_allclose(together.values[:2], alone.values, atol=1e-12)
+            np.testing.assert_allclose(together.std[:2], alone.std, rtol=1e-9)
+        sparsebayes.save(model, tmp_path / "one.model")
+        loaded = attributions(sparsebayes.load(tmp_path / "one.model"), X[:2], X)
+        np.testing.assert_array_equal(loaded.std, alone.std)
+
+    def test_units_of_the_target_and_copies_of_rows_have_none(self):
+        X, y = problem(d=4)
+        weights = np.random.default_rng(3).integers(1, 4, len(y))
+        model = RVR(gamma=0.3).fit(X, y, sample_weight=weights)
+        found = attributions(model, X)
+        other = attributions(RVR(gamma=0.3).fit(X, -1e3 * y + 7.0, sample_weight=weights), X)
+        np.testing.assert_allclose(other.std, 1e3 * found.std, rtol=1e-4)
+        copied = RVR(gamma=0.3).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+        np.testing.assert_allclose(attributions(copied, X).std, found.std, rtol=1e-4)
 
     def test_columns_that_were_left_out(self):
         """As far as least squares beside the kept columns determine their weights, with these columns' priors."""

@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 import sparsebayes
 from sparsebayes import RVR, SparseBayesRegressor
+from sparsebayes.basis import Polynomial
 from sparsebayes.datasets import make_sinc
 from sparsebayes.design import DenseDesign
 from sparsebayes.inference import Sequential
@@ -176,6 +177,25 @@ def test_residuals_of_rows_that_weigh_more_are_no_more_residuals(seed, inputs, s
     assert np.max(sigma) < 3.0
     low, high = model.predict_interval(new)
     assert np.mean((low <= observed) & (observed <= high)) > 0.85
+
+
+def test_the_noise_variance_is_the_mean_of_what_is_predicted():
+    x, y, _ = growing(60, 3)
+    even = np.cos(2.0 * x[:, 0]) + 0.1 * np.random.default_rng(5).standard_normal(60)
+    weights = np.random.default_rng(4).integers(0, 4, 60).astype(float)
+    for model in (RVR(noise="varies"), SparseBayesRegressor(Polynomial(3), noise="varies", fit_intercept=False)):
+        model.fit(x, np.column_stack([10.0 * y, even]), sample_weight=weights)
+        assert np.any(model.noise_varies_)
+        squares = model.predict_noise(x) ** 2
+        np.testing.assert_allclose(model.noise_variance_, np.average(squares, axis=0, weights=weights), rtol=1e-9)
+        # What rows count in the posterior is that of the variances that the model was fitted with.
+        assert model._calibration is not None
+        for k in np.flatnonzero(model.noise_varies_):
+            posterior, rows = model._posteriors[k], model._calibration
+            noise = posterior.varying
+            values = model._values(x[weights > 0.0])[:, noise.functions]
+            plugged_in = np.exp(noise.offset + values @ noise.mean)
+            np.testing.assert_allclose(posterior.noise_variance / rows.precisions[k], plugged_in, rtol=1e-6)
 
 
 def test_units_of_the_targets_do_not_matter(fitted):

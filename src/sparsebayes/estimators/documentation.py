@@ -117,7 +117,8 @@ RESULTS = """
         several classes share functions; that of its bound with ``solver="variational"``), and with
         ``likelihood="poisson"`` ``coef_`` and ``sigma_`` are mean and covariance of the nearest Gaussian of all.
     noise_variance_ : float or ndarray
-        Noise variance (regression); the mean over the training rows where it varies.
+        Noise variance (regression); where it varies the mean of ``predict_noise(X)**2`` over the training rows, each as
+        often as its weight says.
     noise_varies_ : bool or ndarray of bool
         Whether the noise depends on the inputs (see ``predict_noise``).  Functions that serve the noise only are in
         ``relevance_`` too, with zero ``coef_`` and infinite ``alpha_``, and ``sigma_`` is over the finite ``alpha_``.

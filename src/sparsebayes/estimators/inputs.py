@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
@@ -92,9 +93,9 @@ def resolve_gamma(gamma: Any, X: Array, weights: Array) -> float:
 
 
 def resolve_kernel(kernel: Any, gamma: Any, degree: int, coef0: float, X: Array, weights: Array) -> Basis:
-    """Basis from a name, a Basis, or a callable ``k(X, Z)``."""
+    """Basis from a name, a Basis, which is copied, or a callable ``k(X, Z)``."""
     if isinstance(kernel, Basis):
-        return kernel
+        return cast(Basis, clone(kernel))
     if callable(kernel):
         return CallableKernel(cast(Callable[[Array, Array], ArrayLike], kernel))
     name = choose("kernel", kernel, tuple(_NAMED))
@@ -117,8 +118,23 @@ class MayBePrecomputed(Base):
         return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
 
+# Parameters that say how a model is looked for, and not what it is a model of.
+_OF_THE_SEARCH = (
+    "solver",
+    "tol",
+    "max_iter",
+    "compression",
+    "storage",
+    "checkpoint",
+    "effort",
+    "n_restarts",
+    "verbose",
+    "device",
+)
+
 # What a fit leaves beside its public results.
 _LEARNED = (
+    "_fitted_with",
     "_reduction",
     "_origin",
     "_dictionary",
@@ -167,15 +183,29 @@ class Inputs(Described, Explained, Portable, ABC):
     _functions: Functions | None
     _numbers: Index
     _n_candidates: int
+    # Parameters of the fit, all but those of the search.
+    _fitted_with: dict[str, Any] | None = None
     # Whether ``relevance_`` counts training rows, and kept functions are in their order.
     _by_row: ClassVar[bool] = False
     _posteriors: Any
     _supports: Sequence[Support]
     _rule: SupportRule
 
+    @property
+    def _as_fitted(self) -> Self:
+        """The fitted estimator with the parameters of its fit, to be asked what these are: they may be others by now.
+
+        It is the estimator itself before a fit, and where a file from before they were kept does not have them.
+        """
+        if self._fitted_with is None:
+            return self
+        as_fitted = object.__new__(type(self))
+        vars(as_fitted).update(vars(self) | self._fitted_with)
+        return as_fitted
+
     @abstractmethod
     def _make_basis(self, X: Any, weights: Array) -> Basis | None:
-        """Basis for these training rows; None means the columns of X."""
+        """Basis for these training rows, no object of the caller's; None means the columns of X."""
 
     @abstractmethod
     def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
@@ -339,6 +369,12 @@ class Inputs(Described, Explained, Portable, ABC):
     def _store_functions(self, kept: Kept) -> None:
         self._functions = kept.functions
         self.relevance_functions_ = [] if kept.functions is None else kept.functions.specifications()
+        # Copies: parameters of parameters may be set as well.  A live random state has moved on and repeats nothing.
+        self._fitted_with = {
+            name: value if callable(value) else clone(value, safe=False)
+            for name, value in self.get_params(deep=False).items()
+            if name not in _OF_THE_SEARCH and not isinstance(value, np.random.RandomState)
+        }
 
     def _take(self, X: Any, rows: Index) -> Any:
         """Rows of positive weight."""
@@ -489,7 +525,7 @@ class DictionaryInputs(Selects, Inputs):
     def _make_basis(self, X: Any, weights: Array) -> Basis | None:
         if self.basis is not None and not isinstance(self.basis, Basis):
             raise TypeError(f"basis={self.basis!r}: expected a Basis such as RBF(2.5), or None for the columns of X")
-        return self.basis
+        return None if self.basis is None else cast(Basis, clone(self.basis))
 
     def _check_training(self, X: Any, y: Any, **targets: Any) -> tuple[Any, Any]:
         if is_elsewhere(X) or self.device is not None:
@@ -531,11 +567,12 @@ class DictionaryInputs(Selects, Inputs):
     def _check_new(self, X: Any) -> Any:
         if is_elsewhere(X):
             return check_new_array(X, self.n_features_in_)
-        if self.basis is None and is_operator(X):
+        fitted = self._as_fitted
+        if fitted.basis is None and is_operator(X):
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X has {X.shape[1]} columns; the model was fitted on {self.n_features_in_}")
             return X
-        return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse=self._accept_sparse)
+        return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse=fitted._accept_sparse)
 
     def _take(self, X: Any, rows: Index) -> Any:
         if is_operator(X):
@@ -543,7 +580,7 @@ class DictionaryInputs(Selects, Inputs):
         return super()._take(X, rows)
 
     def _linear(self) -> Index | None:
-        return self.relevance_ if self.basis is None else None
+        return self.relevance_ if self._as_fitted.basis is None else None
 
     def _store_relevance(self, dictionary: Dictionary, relevance: Index, rows: Index) -> None:
         super()._store_relevance(dictionary, relevance, rows)

@@ -222,6 +222,7 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
 
     def _store(self, X: Array, functions: Functions, kept: NDArray[np.intp], axes: FeatureAxes, total: float) -> None:
         self.relevance_ = kept
+        vars(self).pop("relevance_vectors_", None)  # of an earlier fit
         if not self._precomputed:
             self.relevance_vectors_ = X[kept]
         self.n_components_ = len(axes.variances)
@@ -271,17 +272,15 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
 
     def _fit_preimages(self, X: Array, projections: Array) -> None:
         """Ridge regression of the inputs on the coordinates, and on Gaussians of them at the kept rows."""
+        self._preimage_functions: Functions | None = None
         if self._precomputed:
             return
         centres = projections[self.relevance_]
         width = resolve_gamma("scale", projections, np.ones(len(X))) ** -0.5
         self._preimage_functions = RBF(width=width, centres=centres).bind(centres)
-        ridge = RidgeCV(alphas=_PENALTIES).fit(self._preimage_inputs(projections), X)
+        ridge = RidgeCV(alphas=_PENALTIES).fit(_preimage_inputs(projections, self._preimage_functions), X)
         self._preimage_weights = np.asarray(ridge.coef_, dtype=np.float64).reshape(X.shape[1], -1).T
         self._preimage_shift = np.asarray(ridge.intercept_, dtype=np.float64).reshape(-1)
-
-    def _preimage_inputs(self, Z: Array) -> Array:
-        return np.hstack([Z, self._preimage_functions.evaluate(Z)])
 
     def inverse_transform(self, Z: ArrayLike) -> Array:
         """Approximate pre-images: inputs whose components would be about these.
@@ -296,9 +295,14 @@ class SparseKernelPCA(MayBePrecomputed, ClassNamePrefixFeaturesOutMixin, Transfo
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        if self._precomputed:
+        functions = vars(self).get("_preimage_functions")
+        if functions is None:
             raise ValueError("kernel='precomputed': pre-images need the training rows, which were not given")
         Z = np.asarray(check_array(Z, dtype="float64", input_name="Z"))
         if Z.shape[1] != self.n_components_:
             raise ValueError(f"Z has {Z.shape[1]} columns; expected {self.n_components_}, one for each component")
-        return self._preimage_inputs(Z) @ self._preimage_weights + self._preimage_shift
+        return _preimage_inputs(Z, functions) @ self._preimage_weights + self._preimage_shift
+
+
+def _preimage_inputs(Z: Array, functions: Functions) -> Array:
+    return np.hstack([Z, functions.evaluate(Z)])

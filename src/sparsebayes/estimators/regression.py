@@ -496,7 +496,7 @@ def collect(task: Task, solved: list[Solved]) -> RegressionFit:
     return RegressionFit(
         kept=kept,
         dictionary=dictionary,
-        targets=[fit for one in solved for fit in _target_fits(one, kept)],
+        targets=[fit for one in solved for fit in _target_fits(one, kept, task.weights)],
         log_evidence=sum(one.result.certificate.log_evidence + one.scale.evidence_shift(n) for one in solved),
         statuses=[one.result.status for one in solved],
         certificates=[
@@ -509,7 +509,7 @@ def collect(task: Task, solved: list[Solved]) -> RegressionFit:
     )
 
 
-def _target_fits(solved: Solved, kept: Kept) -> list[TargetFit]:
+def _target_fits(solved: Solved, kept: Kept, weights: Array) -> list[TargetFit]:
     active, noise, variance = solved.result.active, solved.noise, solved.variance
     where, order = kept.order(active.indices)
     support = Support.of(active).take(order)
@@ -526,7 +526,8 @@ def _target_fits(solved: Solved, kept: Kept) -> list[TargetFit]:
         precisions = None
         if variance is not None:
             varying = varying_noise(variance, kept, float(unit))
-            mean = posterior.noise_variance * float(np.average(1.0 / variance.precisions, weights=variance.counts))
+            # What predictions have for the noise of these rows: e^(o + φᵀm) alone, without the half of φᵀVφ, is less.
+            mean = float(np.average(varying.variance(solved.dictionary.design.columns(kept.columns)), weights=weights))
             precisions = variance.precisions * mean / posterior.noise_variance
             posterior = replace(posterior, noise_variance=mean, varying=varying)
         effects = None if solved.result.effects is None else solved.result.effects.scaled(float(unit))

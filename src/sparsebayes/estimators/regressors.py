@@ -39,7 +39,7 @@ from sparsebayes.estimators.uncertainty import ErrorBars, LeftOutRows, localised
 from sparsebayes.inference import Solver, Status
 from sparsebayes.inference.fit.interrupt import interrupts_afterwards
 from sparsebayes.likelihood import OutlierMixture, StudentT
-from sparsebayes.posterior import Term, TrainingRows, left_out_scores, summarise
+from sparsebayes.posterior import PoissonPosterior, Term, TrainingRows, left_out_scores, summarise
 from sparsebayes.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -218,7 +218,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         check_is_fitted(self)
         alpha, terms = np.atleast_2d(self.alpha_), []
         for k, (posterior, support) in enumerate(zip(self._posteriors, self._supports, strict=True)):
-            mine, lost = posterior.functions, support.lost if self.likelihood == "poisson" else None
+            mine, lost = posterior.functions, support.lost if isinstance(posterior, PoissonPosterior) else None
             functions = [self.relevance_functions_[m] for m in mine]
             terms += summarise(k, functions, posterior.mean, posterior.covariance, alpha[k, mine], lost)
         return terms

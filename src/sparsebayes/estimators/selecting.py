@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 def _of_columns(est: Any) -> bool:
     """Whether the columns of X are the functions; otherwise there is nothing to select among them."""
-    if est.basis is not None:
+    basis = est._as_fitted.basis
+    if basis is not None:
         raise AttributeError(
-            f"{type(est).__name__}(basis={est.basis!r}) keeps functions of all columns and selects none of them; with "
+            f"{type(est).__name__}(basis={basis!r}) keeps functions of all columns and selects none of them; with "
             "basis=None it does"
         )
     return True

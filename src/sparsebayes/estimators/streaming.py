@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from numbers import Integral
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
@@ -236,13 +235,13 @@ class ChunkedRegression(DictionaryInputs):
         nothing = chunk.weight is not None and not np.any(np.asarray(chunk.weight))
         weights = np.zeros(len(X)) if nothing else check_weights(chunk.weight, len(X))
         if first:
-            self._make_basis(X, np.ones(len(X)))
+            basis = self._make_basis(X, np.ones(len(X)))
             if sample is None:
                 sample = weighed_rows(X, weights) if _chooses(self.basis) else X
             if not len(sample):
                 raise ValueError(_NO_ROWS)
-            self._dictionary = None if self.basis is None else self.basis.bind(sample, random_state=self._seed)
-            self._read_with = None if self.basis is None else cast(Basis, clone(self.basis))
+            self._dictionary = None if basis is None else basis.bind(sample, random_state=self._seed)
+            self._read_with = basis
             self._begin(X, matrix, 0)
         if matrix.shape[1] != len(self._reduction.shift):
             raise ValueError(f"y has {matrix.shape[1]} targets; the rows before had {len(self._reduction.shift)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
 from typing import Any, Self, cast
@@ -208,7 +208,10 @@ class LeftOutRows:
         # A single search on fewer rows keeps other numbers of functions than the fit, and is as much more or less
         # certain everywhere: how certain it is of a row beside others is what can be carried over.
         spread = found.spread * leverage / np.maximum(found.leverage, np.finfo(float).tiny)
-        each = [Calibration.of(errors, found.noise, spread, found.weights) for errors in found.errors.T]
+        each = [
+            replace(Calibration.of(errors, found.noise, spread, found.weights), leverage=leverage)
+            for errors in found.errors.T
+        ]
         # A model is nearer to the rows that it was fitted to than to others: bars that miss many of these come from
         # searches on parts that found nothing like it: where most targets are zero empty models meet them exactly.
         active = ActiveSet.from_model(problem, model[0].tolist(), model[1], 1.0)
@@ -412,7 +415,7 @@ class ErrorBars(Inputs):
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             The same everywhere unless ``noise_varies_``; for Student's t its scale.  ``std_scale_`` has no part in it.
         """
-        if self.likelihood == "poisson":
+        if self._as_fitted.likelihood == "poisson":
             raise ValueError("predict_noise: counts (likelihood='poisson') have no noise but that of their rate")
         values = self._values(X)
         return self._shaped([np.broadcast_to(np.sqrt(p.noise(values)), len(values)).copy() for p in self._gaussian()])
@@ -448,8 +451,8 @@ class ErrorBars(Inputs):
             A weight of k is exactly k copies of the row.
         folds : int, optional
             Fit again as often, each time without one of so many parts of the rows, chosen at random, copies of a row
-            together.  The fits are kept with the model; a new observation is predicted by all of them, and its interval
-            need not be centred on the prediction.
+            together: the same model, whatever its parameters have been set to since.  The fits are kept with the model;
+            a new observation is predicted by all of them, and its interval need not be centred on the prediction.
         """
         values = self._values(X)
         targets = self._targets(y, len(values))
@@ -459,12 +462,13 @@ class ErrorBars(Inputs):
         if folds is None:
             self._scores, self._score_counts = self._held_out(values, targets), counts
             return self
-        if get_tags(self).input_tags.pairwise:
+        fitted = self._as_fitted
+        if get_tags(fitted).input_tags.pairwise:
             raise ValueError("folds: rows of a precomputed kernel cannot be left out; calibrate on rows not seen")
         if isinstance(X, LinearOperator):
             raise ValueError("folds: rows of a LinearOperator cannot be left out; calibrate on rows not seen")
         found = cross_validate(
-            clone(self),
+            clone(fitted),
             X,
             y,
             cv=_apart(values, targets, folds),
@@ -510,8 +514,8 @@ class ErrorBars(Inputs):
         """Posteriors with a noise level."""
         if not all(isinstance(posterior, GaussianPosterior) for posterior in self._posteriors):
             raise ValueError(
-                f"uncertainty: likelihood={self.likelihood!r} has uncertainty='posterior' only, the other kinds need "
-                "residuals with a common scale"
+                f"uncertainty: likelihood={self._as_fitted.likelihood!r} has uncertainty='posterior' only, the other "
+                "kinds need residuals with a common scale"
             )
         return cast("list[GaussianPosterior]", self._posteriors)
 

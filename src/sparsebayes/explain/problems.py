@@ -136,7 +136,8 @@ def opened(model: Any) -> tuple[Any, Callable[[Any], Any], list[str]]:
             names = None
     if names is None or len(names) != est.n_features_in_:
         names = [f"x{j}" for j in range(est.n_features_in_)]
-    return est, (lambda X: X) if before is None else before.transform, [str(name) for name in names]
+    # What a model says of itself does not follow parameters that were set after its fit.
+    return est._as_fitted, (lambda X: X) if before is None else before.transform, [str(name) for name in names]
 
 
 def candidates_of(est: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, inputs: list[str]) -> Candidates:

@@ -192,8 +192,7 @@ def attributions(
     values, std = asked.values(outputs)
     if uncertainty == "calibrated" and not is_classifier(est):
         further = asked.together @ np.square((X - reference.mean(axis=0))[:, :, None] * left_out(est))
-        widened = factors(est, values_of(asked.functions, asked.X)) * std
-        std = np.sqrt(np.square(widened) + further)
+        std = np.sqrt(np.square(factors(est) * std) + further)
     base_values, base_std = asked.base(outputs)
     single = len(outputs) == 1 and getattr(est, "_single", True)
     return Attributions(

@@ -3,14 +3,16 @@ r"""Error bars of attributions that hold what a model fitted again would say.
 The posterior is that of the weights of the functions that were kept, and knows nothing of the choice of these.  What it
 leaves out, searches on parts of the rows have measured: the noise's part of error bars has to be a times as wide
 (``noise_scale_``), the functions' part b times (``spread_scale_``).  The noise is what it is, so all of the difference
-belongs to the functions: with the noise variance :math:`\sigma^2` and the posterior's variance v of the output, both on
-average over the rows,
+belongs to the functions: with the noise variance :math:`\sigma^2` and the posterior's variance v of the output,
 
 .. math::
 
-    f^2 = \frac{a^2\sigma^2+b^2v-\sigma^2}{v}
+    f^2 = \frac{a^2\sigma^2+b^2v-\sigma^2}{v} = b^2+\frac{a^2-1}{\bar g}, \qquad
+    \bar g = \frac v{\sigma^2} = \frac1N\sum_m\gamma_m,
 
-is what their variances are to be multiplied by, and no less than one.
+is what their variances are to be multiplied by, and no less than one.  On average over the rows of the fit, v is as
+large a part of the noise as there are well-determined weights for each row (:math:`\gamma_m=1-\alpha_m\Sigma_{mm}`), so
+that f belongs to the model: no row that is explained changes what is said of another.
 
 A column that was left out has a weight of zero and an error bar of none, though the next sample may bring it in.  The
 data determine its weight, beside the functions that were kept, to :math:`1/\sqrt{s_m}` (Tipping & Faul 2003, eq. 20),
@@ -24,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.estimators.uncertainty import ErrorBars
-from sparsebayes.posterior import Calibration, GaussianPosterior
+from sparsebayes.posterior import GaussianPosterior
 from sparsebayes.typing import Array
 
 from .problems import relative_precision
@@ -38,28 +40,9 @@ def check_uncertainty(uncertainty: str) -> None:
         raise ValueError(f"uncertainty={uncertainty!r}: expected one of {', '.join(map(repr, UNCERTAINTIES))}")
 
 
-def factors(est: Any, values: Array) -> Array:
-    """What the standard deviations of every output are multiplied by; one where nothing is known.
-
-    Parameters
-    ----------
-    est : estimator
-        A fitted regressor.
-    values : ndarray of shape (n, functions)
-        The kept functions on the rows over which the variances are averaged.
-    """
-    if not isinstance(est, ErrorBars):
-        return np.ones(len(est._posteriors))
-    return np.array([_factor(p, values, c) for p, c in zip(est._posteriors, est._calibrations(), strict=True)])
-
-
-def _factor(posterior: Any, values: Array, calibration: Calibration) -> float:
-    if not isinstance(posterior, GaussianPosterior):
-        return 1.0
-    own = float(np.mean(posterior.spread(values)))
-    noise = float(np.mean(posterior.noise_square(values)))
-    excess = (calibration.noise_scale**2 - 1.0) * noise + (calibration.spread_scale**2 - 1.0) * own
-    return float(np.sqrt(1.0 + max(excess, 0.0) / own)) if own > 0.0 else 1.0
+def factors(est: ErrorBars) -> Array:
+    """What the standard deviations of every output are multiplied by; one where nothing is known."""
+    return np.array([calibration.functions_scale for calibration in est._calibrations()])
 
 
 def left_out(est: Any) -> Array:

@@ -77,12 +77,16 @@ class Calibration:
         What the variance of the output, without the noise, is multiplied by before, :math:`\kappa`.
     stretch : float
         What that does to standard deviations of observations: the geometric mean over the rows left out.
+    leverage : float
+        The posterior's variance of the output over that of the noise, on average over the rows of the fit,
+        :math:`\sum_m\gamma_m/N`; zero where it is not known.
     """
 
     scale: float = 1.0
     degrees: float = np.inf
     spread: float = 1.0
     stretch: float = 1.0
+    leverage: float = 0.0
 
     @classmethod
     def of(cls, errors: Array, noise: Array, spread: Array, weights: Array) -> Calibration:
@@ -114,6 +118,17 @@ class Calibration:
     def spread_scale(self) -> float:
         """What the part of the model's output is multiplied by."""
         return float(np.sqrt(self.spread)) * self.noise_scale
+
+    @property
+    def functions_scale(self) -> float:
+        r"""What the standard deviations of the output and of its parts are to be multiplied by.
+
+        The noise is what it is: all that error bars lack belongs to the functions.  With :math:`\bar g` the leverage
+        and a and b the two scales, the variance of a row is
+        :math:`a^2\sigma^2+b^2\bar g\sigma^2=\sigma^2+f^2\bar g\sigma^2`; f is one at least.
+        """
+        noise = (self.noise_scale**2 - 1.0) / self.leverage if self.leverage > 0.0 else 0.0
+        return float(np.sqrt(max(noise + self.spread_scale**2, 1.0)))
 
     @property
     def std_scale(self) -> float:

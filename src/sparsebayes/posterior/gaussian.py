@@ -31,8 +31,8 @@ class GaussianPosterior:
     mean, covariance : ndarray of shape (a,), (a, a)
         Posterior of the weights.
     noise_variance : float
-        Noise variance of an observation; the squared scale of Student's t; the mean over the training rows where it
-        varies.
+        Noise variance of an observation; the squared scale of Student's t; the mean of :meth:`noise` over the training
+        rows where it varies.
     offset : float
         Constant that was taken off the targets before the fit.
     degrees : float

@@ -95,7 +95,7 @@ def write_report(
     held = np.empty((0, X.shape[1])) if X_test is None else np.asarray(X_test, dtype=np.float64)
     truth = np.asarray(y)[:0] if y_test is None else np.asarray(y_test)
     heading = title or f"{type(est).__name__} of {target}"
-    case = Case(est, X, np.asarray(y), held, truth, inputs, target, heading, facts=dict(est.summary().facts))
+    case = Case(est._as_fitted, X, np.asarray(y), held, truth, inputs, target, heading, facts=dict(est.summary().facts))
     if explain:
         case = replace(case, explanation=explain_case(case))
     write_atomically(path, render_report(case).encode("utf-8"))

@@ -81,7 +81,7 @@ class TableModel:
     @property
     def functions(self) -> str:
         """What the functions are: ``"columns"``, ``"both"``, or ``"rbf"`` and other kernels on the rows."""
-        parameters = self.estimator.get_params(deep=False)
+        parameters = self.estimator._as_fitted.get_params(deep=False)
         if "kernel" in parameters:
             return parameters["kernel"] if isinstance(parameters["kernel"], str) else "rbf"
         return "columns" if parameters["basis"] is None else "both"

@@ -70,6 +70,7 @@ def check_posterior(
     """
     weights = np.ones(len(np.asarray(y))) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     used = weights > 0.0
+    est = est._as_fitted
     values = est._values(X)[used]
     target, weights = np.asarray(y)[used], weights[used]
     posteriors = est._posteriors
