@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -128,18 +128,43 @@ def test_a_kernel_that_learning_has_left_as_it_was_is_no_object_of_the_callers(m
 def test_containers_that_columns_came_in_may_still_come():
     X, y = rows()
     model = SparseBayesRegressor().fit(X, y)
-    expected = model.predict(X)
+    expected, names = model.predict(X), model.get_feature_names_out()
     model.set_params(basis=RBF(1.0))
     for same in (csr_array(X), aslinearoperator(X)):
         np.testing.assert_allclose(model.predict(same), expected)
-    assert (
-        model.get_feature_names_out().tolist()
-        == clone(model).set_params(basis=None).fit(X, y).get_feature_names_out().tolist()
-    )
+    np.testing.assert_array_equal(model.get_feature_names_out(), names)
     functions = SparseBayesRegressor(RBF(1.0)).fit(X, y).set_params(basis=None)
     assert not hasattr(functions, "transform")
     with pytest.raises(TypeError, match="Sparse data was passed"):
         functions.predict(csr_array(X))
+
+
+@pytest.mark.parametrize("make", [np.asfortranarray, csc_array, np.array])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SparseBayesRegressor(fit_intercept=False),
+        SparseBayesClassifier(fit_intercept=False),
+        RVC(fit_intercept=False),
+        SparseBayesRegressor(likelihood="poisson", fit_intercept=False),
+    ],
+)
+def test_rows_that_are_written_into_later_are_not_those_of_the_fit(estimator, make):
+    X, y = rows()
+    if make is csc_array and isinstance(estimator, RVC):
+        pytest.skip("kernels take dense rows")
+    if isinstance(estimator, SparseBayesClassifier | RVC):
+        y = (y > np.median(y)).astype(float)
+    elif estimator.likelihood == "poisson":
+        y = counts(y).astype(float)
+    weights, held = np.linspace(0.5, 1.5, len(y)), make(X)
+    model, other = (clone(estimator).fit(each, y, weights) for each in (make(X), held))
+    values = held if isinstance(held, np.ndarray) else held.data
+    values *= 3.0
+    y[:], weights[:] = 0.0, 7.0
+    assert str(other.support_report()) == str(model.support_report())
+    np.testing.assert_equal(answers(other, X), answers(model, X))
+    np.testing.assert_array_equal(other.inclusion_, model.inclusion_)
 
 
 def test_refits_that_calibrate_are_of_the_same_model():

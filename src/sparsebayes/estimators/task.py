@@ -45,7 +45,8 @@ class FittedTo:
             size = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes
             if isinstance(X, np.memmap) or size > _KEPT:
                 return None
-            X = X.copy()
+            # An array in its own order of memory, by which sums round.
+            X = X.copy("K") if isinstance(X, np.ndarray) else X.copy()
         weights = None if sample_weight is None else np.array(sample_weight, dtype=np.float64)
         return cls(X, np.array(y), weights)
 
