@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import BayesianRidge
 
 from sparsebayes import RVC, RVR, SparseBayesClassifier, SparseBayesRegressor, datasets
 from sparsebayes.basis import RBF
@@ -230,3 +231,16 @@ def test_settings_out_of_range(name, value):
     X, y = sinc()
     with pytest.raises(ValueError, match=r"choose one of|expected"):
         RVR(solver=Backfitting(**{name: value})).fit(X, y)
+
+
+@pytest.mark.parametrize(("columns", "shift"), [(1, 0.0), (2, 0.0), (8, 3.0)])
+def test_a_single_precision_is_the_ridge_of_the_same_evidence_and_leaves_the_constant_alone(columns, shift):
+    rng = np.random.default_rng(columns)
+    X = rng.normal(size=(60, columns)) + shift
+    y = X @ np.linspace(0.4, 0.8, columns) + 0.8 * rng.normal(size=60) + shift
+    model = SparseBayesRegressor(solver=Backfitting(precisions="single", updates="conjugate")).fit(X, y)
+    free = {"alpha_1": 0, "alpha_2": 0, "lambda_1": 0, "lambda_2": 0}
+    ridge = BayesianRidge(**free, tol=1e-12, max_iter=100_000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, ridge.coef_, rtol=0.02)
+    np.testing.assert_allclose(model.alpha_.ravel()[:columns], ridge.lambda_, rtol=0.05)
+    assert model.intercept_ == pytest.approx(ridge.intercept_, rel=0.02)

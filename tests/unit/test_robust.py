@@ -374,3 +374,15 @@ def test_the_history_has_the_moves_of_all_weighted_problems(contaminated, likeli
     for start in np.unique(starts):
         objective = np.array([record.objective for record in model.history_ if record.start == start])
         assert np.all(np.diff(objective) >= -1e-9 * np.maximum(1.0, np.abs(objective[1:])))
+
+
+@pytest.mark.parametrize("likelihood", ["outliers", "student-t"])
+@pytest.mark.parametrize("move", [1, 5, 20])
+def test_a_callback_that_stops_a_fit_is_not_called_again(contaminated, likelihood, move):
+    shown = []
+    solver = Sequential(callback=lambda record, active: shown.append(record) or len(shown) == move)
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
+        model = RVR(gamma=0.03, likelihood=likelihood, solver=solver).fit(*contaminated)
+    assert len(shown) == move
+    assert model.status_ is Status.INTERRUPTED
+    assert np.all(np.isfinite(model.predict(contaminated[0])))

@@ -46,6 +46,16 @@ def test_weights_do_not_let_the_noise_collapse_under_the_conservative_rule(seed)
     assert model.certificate_.converged
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_solver_with_an_aim_of_its_own_says_that_the_noise_has_collapsed(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(40, 60))
+    targets = rows @ (0.3 * rng.normal(size=60)) + rng.normal(size=40)
+    model = SparseBayesRegressor(solver="backfitting").fit(rows, targets)
+    assert model.noise_variance_ < 1e-6
+    assert model.status_ in (Status.NOISE_FLOOR, Status.NOISE_UNDETERMINED)
+
+
 @pytest.mark.parametrize("solver", ["single-effects", "backfitting"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_held_noise_certifies_nothing_for_a_solver_with_an_aim_of_its_own(solver, seed):

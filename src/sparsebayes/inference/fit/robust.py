@@ -55,6 +55,11 @@ class RobustResult:
     noise: RobustNoise
     bound: float
 
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody has asked to stop."""
+        return self.result.status is Status.INTERRUPTED
+
 
 def run_robust(
     problem: GaussianProblem,
@@ -71,7 +76,9 @@ def run_robust(
     first, *others = (OutlierMixture.begin(target, rows) for rows in _good_rows(problem))
     # A checkpoint is that of the first search, which takes longest.  All others solve other problems: the model of one
     # of them would be taken for where the next one was.
-    starts = [loop.search(first, settings), *(loop.search(noise, loop.settings) for noise in others)]
+    starts = [loop.search(first, settings)]
+    for noise in others if not starts[0].stopped else ():
+        starts.append(loop.search(noise, loop.settings))
     mixture = max(starts, key=lambda found: found.bound + (_HIDING if found is starts[0] else 0.0))
     if kind is OutlierMixture:
         return mixture
@@ -94,12 +101,14 @@ class _Loop:
         ``settings`` are those of the first choice.
         """
         found = self.settle(noise, run_guarded(self._weighted(noise), self.solver, settings, self.rng))
-        for _ in range(_SEARCHES):
+        for _ in range(0 if found.stopped else _SEARCHES):
             solver = self.solver.numbered_on(found.result.n_starts)
             chosen = run_guarded(self._weighted(found.noise), solver, self.settings, self.rng).after(found.result)
             if set(chosen.active.indices) == set(found.result.active.indices):
                 return replace(found, result=replace(found.result, history=chosen.history))
             found = self.settle(found.noise, chosen)
+            if found.stopped:
+                break
         return found
 
     def settle(self, noise: RobustNoise, near: Result) -> RobustResult:
@@ -109,11 +118,12 @@ class _Loop:
         """
         counts, held = self.problem.weights, near.certificate.noise_held
         settings = replace(self.settings, noise_variance=1.0 / near.active.beta) if held else self.settings
-        result = self._near(noise, near, Warm.of(near.active), settings)
-        for _ in range(_ROUNDS):
+        solver = self.solver.silent() if near.status is Status.INTERRUPTED else self.solver  # asked once, not again
+        result = self._near(noise, near, Warm.of(near.active), settings, solver)
+        for _ in range(0 if near.status is Status.INTERRUPTED else _ROUNDS):
             noise, warm = self._weigh(noise, result, settings)
-            before, result = set(result.active.indices), self._near(noise, result, warm, settings)
-            if set(result.active.indices) <= before:
+            before, result = set(result.active.indices), self._near(noise, result, warm, settings, solver)
+            if set(result.active.indices) <= before or result.status is Status.INTERRUPTED:
                 break
         if held:
             result = result.holding_noise(self.solver.hyperpriors)
@@ -121,9 +131,9 @@ class _Loop:
             result = replace(result, status=near.status)
         return RobustResult(result, noise, result.active.objective() + noise.bound(counts))
 
-    def _near(self, noise: RobustNoise, near: Result, warm: Warm, settings: Settings) -> Result:
+    def _near(self, noise: RobustNoise, near: Result, warm: Warm, settings: Settings, solver: Solver) -> Result:
         """The weighted problem solved from the model of almost the same problem, whose moves come first."""
-        solver, settings = self.solver.numbered_on(near.n_starts), replace(settings, warm=warm)
+        solver, settings = solver.numbered_on(near.n_starts), replace(settings, warm=warm)
         result = run(self._weighted(noise), solver, settings, self.rng)
         if not result.history:  # without a move it is no start of its own
             certificate = replace(result.certificate, start=near.certificate.start)

@@ -419,12 +419,14 @@ class _Run(Journal):
         state = self.best.state
         if status is not Status.CONVERGED:
             return status
-        if not certificate.converged:
+        if not certificate.converged and not self.solver.own_objective:
             return self.solver.status_if_uncertified
         if state.learn_noise and 1.0 / state.active.beta <= 1.01 * state.active.problem.noise_floor:
             return Status.NOISE_FLOOR
         if certificate.noise_degenerate:
             return Status.NOISE_UNDETERMINED
+        if not certificate.converged:
+            return self.solver.status_if_uncertified
         return status if state.active.size else Status.EMPTY
 
     def _recompute(self, *, searched: bool) -> Certificate:

@@ -20,6 +20,7 @@ from functools import cached_property
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsebayes.inference.models.bound import bound_constant, bound_curvature, bound_problem, two_classes
@@ -239,7 +240,7 @@ class Backfitting(Solver[BackfittingState]):
     ----------
     precisions : {"each", "single"}
         One precision for each function (relevance determination, the backfitting relevance vector machine), or a single
-        one for all (ridge regression whose ridge is learned; nothing leaves).
+        one for all but the constant (ridge regression whose ridge is learned; nothing else leaves).
     updates : {"conjugate", "sequential", "parallel"}
         How the weights are swept: in conjugate directions (up to 300 rows or functions, the maximum where they end);
         one function after the other (eq. 6); or all at once as in EM (eq. 9).
@@ -287,8 +288,9 @@ class Backfitting(Solver[BackfittingState]):
         # Targets that are zero leave nothing to follow.
         indices = np.flatnonzero(problem.eligible & (total > 0.0))
         alpha = self.initial * len(indices) * problem.sqnorms[indices] / (total or 1.0)
-        if self.precisions == "single":
-            alpha[:] = np.mean(alpha) if len(alpha) else 0.0
+        shared = self._shared(problem, indices)
+        if shared.any():
+            alpha[shared] = np.mean(alpha[shared])
         branches = Branches(problem, indices, np.zeros((len(indices), problem.n_targets)), alpha)
         noise = self.noise_start * problem.mean_square if learn_noise else 1.0 / active.beta
         state = BackfittingState(active, learn_noise, 0.0, rng, branches=branches, noise=noise, xi=xi)
@@ -307,8 +309,7 @@ class Backfitting(Solver[BackfittingState]):
             self._noise(state)
         if state.xi is not None:
             self._rows(state, state.xi)
-        if self.precisions == "each":
-            self._prune(state)
+        self._prune(state)
         self._assess(state)
         gain = state.objective - before
         if max(gain, left) <= _SETTLED * tol and state.branches.size == size:
@@ -324,12 +325,11 @@ class Backfitting(Solver[BackfittingState]):
         empty, indices, alpha = state.active, state.branches.indices, state.branches.alpha
         while True:
             found = empty.like(empty.problem, indices.tolist(), alpha, beta=1.0 / state.noise)
-            if self.precisions == "single" or not found.size:
-                break
             s, q2 = found.leave_one_out()
-            if np.all(q2 > s):
+            stays = (q2 > s) | self._shared(empty.problem, indices)
+            if np.all(stays):
                 break
-            indices, alpha = indices[q2 > s], alpha[q2 > s]
+            indices, alpha = indices[stays], alpha[stays]
         return with_best_noise(found) if state.learn_noise else found
 
     # -- one cycle -----------------------------------------------------------------------------------------
@@ -346,6 +346,12 @@ class Backfitting(Solver[BackfittingState]):
             if gain <= _SETTLED * tol:
                 break
         return gain
+
+    def _shared(self, problem: GaussianProblem, indices: Index) -> NDArray[np.bool_]:
+        """Functions that have one precision together: none, or all but the constant, which no ridge should shrink."""
+        if self.precisions == "each":
+            return np.zeros(len(indices), dtype=np.bool_)
+        return indices != (-1 if problem.bias is None else problem.bias)
 
     def _hidden(self, state: BackfittingState) -> float:
         r""":math:`\psi`: all the noise where a precision is shared, next to none where each function has its own."""
@@ -364,16 +370,17 @@ class Backfitting(Solver[BackfittingState]):
             return
         F, targets = branches.sqnorms, branches.problem.n_targets
         a, rates = self.a / targets, self._rates(state) / targets
-        if self.precisions == "single":
-            second = float(np.sum(branches.mean_squares + psi / (F + psi * branches.alpha)))  # eq. 10
-            branches.alpha[:] = (2.0 * a + branches.size) / (2.0 * float(np.mean(rates)) + second)
-            return
+        shared = self._shared(branches.problem, branches.indices)
+        second = float(np.sum((branches.mean_squares + psi / (F + psi * branches.alpha))[shared]))  # eq. 10
         c = np.maximum(branches.mean_squares + 2.0 * rates, np.finfo(float).tiny ** 0.5)
         linear = F * c - 2.0 * a * psi
         root = np.sqrt(linear**2 + 4.0 * psi * c * F * (1.0 + 2.0 * a))
         positive = linear > 0.0
         small = np.where(positive, 1.0, 2.0 * psi * c)
         branches.alpha = np.where(positive, 2.0 * F * (1.0 + 2.0 * a) / (linear + root), (root - linear) / small)
+        if shared.any():
+            rate = 2.0 * float(np.mean(rates[shared]))
+            branches.alpha[shared] = (2.0 * a + np.count_nonzero(shared)) / (rate + second)
 
     def _noise(self, state: BackfittingState) -> None:
         r"""Noise at the maximum of the bound: the mean squared residual, with the weights' variance where it counts."""
@@ -401,6 +408,7 @@ class Backfitting(Solver[BackfittingState]):
         branches = state.branches
         Q2 = np.mean((branches.correlate(branches.residual) / state.noise) ** 2, axis=1)
         stays = (state.noise * branches.alpha <= _OUTWEIGHED * branches.sqnorms) | (branches.alpha <= 4.0 * Q2)
+        stays |= self._shared(branches.problem, branches.indices)
         if not np.all(stays):
             indices, weights, alpha = branches.indices[stays], branches.weights[stays], branches.alpha[stays]
             state.branches = Branches(branches.problem, indices, weights, alpha)
@@ -416,7 +424,8 @@ class Backfitting(Solver[BackfittingState]):
             fit = bound_constant(state.active.problem, state.xi) - 0.5 * branches.residual_sumsq
         occam = np.log1p(branches.sqnorms / (psi * branches.alpha))
         state.evidence = fit - 0.5 * targets * float(np.sum(branches.alpha * branches.mean_squares + occam))
-        rates, alpha = self._rates(state), branches.alpha
-        if self.precisions == "single":
-            rates, alpha = np.mean(rates, keepdims=True), alpha[:1]
+        rates, alpha, shared = self._rates(state), branches.alpha, self._shared(branches.problem, branches.indices)
+        if shared.any():
+            rates = np.concatenate([rates[~shared], np.mean(rates[shared], keepdims=True)], dtype=np.float64)
+            alpha = np.concatenate([alpha[~shared], alpha[shared][:1]], dtype=np.float64)
         state.log_prior = float(np.sum(log_gamma_prior(alpha, self.a, rates))) if branches.size else 0.0
