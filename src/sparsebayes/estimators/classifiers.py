@@ -90,7 +90,7 @@ class _Classifier(ClassifierMixin, Inputs):
         check_classes(self, solver, len(self.classes_))
         if is_elsewhere(X):  # many rows: their few classes are checked in their place
             check_classification_targets(self.classes_)
-        data = FittedTo.of(X, y, sample_weight)
+        data = FittedTo.of(X, y)
         # What is put off until it is asked for reads the rows then: the model's, which nobody else writes into.
         X = X if data is None else data.X
         with one_thread(), self._watch() as progress:
@@ -102,7 +102,7 @@ class _Classifier(ClassifierMixin, Inputs):
         self._store(fit)
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         self._store_kernel(fit.kernel, fit.parameters, fit.gain)
-        self._fitted_to = data
+        self._fitted_to = None if data is None else data.weighing(sample_weight)
         progress.conclude(self.certificate_, self.relevance_)
         return self
 

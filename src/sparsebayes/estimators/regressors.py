@@ -77,7 +77,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         check_varying(self, n_targets=np.asarray(y).reshape(X.shape[0], -1).shape[1])
         with one_thread(), self._watch() as progress:
             given = np.asarray(y, np.float64)
-            data = FittedTo.of(X, given, sample_weight)
+            data = FittedTo.of(X, given)
             # What is put off until it is asked for reads the rows then: the model's, which nobody else writes into.
             X = X if data is None else data.X
             task, dictionary, y, rows = self._prepare(X, given, sample_weight, progress=progress)
@@ -97,7 +97,7 @@ class _Regressor(RegressorMixin, MultiOutputMixin, ErrorBars):
         self._store_rows(fit, task, matrix, rows, X.shape[0])
         self._store_relevance(fit.dictionary, fit.kept.relevance, rows)
         self._store_kernel(fit.kernel, fit.parameters, fit.gain)
-        self._fitted_to = data
+        self._fitted_to = None if data is None else data.weighing(sample_weight)
         progress.conclude(self.certificate_, self.relevance_)
         return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,10 +34,10 @@ class FittedTo:
 
     X: Any
     y: NDArray[Any]
-    sample_weight: Array | None
+    sample_weight: Array | None = None
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: ArrayLike | None) -> FittedTo | None:
+    def of(cls, X: Any, y: Any) -> FittedTo | None:
         """A copy, since callers may write into their arrays afterwards; None where it is elsewhere, or too large."""
         if is_elsewhere(X):
             return None
@@ -47,8 +47,11 @@ class FittedTo:
                 return None
             # An array in its own order of memory, by which sums round.
             X = X.copy("K") if isinstance(X, np.ndarray) else X.copy()
-        weights = None if sample_weight is None else np.array(sample_weight, dtype=np.float64)
-        return cls(X, np.array(y), weights)
+        return cls(X, np.array(y))
+
+    def weighing(self, sample_weight: ArrayLike | None) -> FittedTo:
+        """The same with these weights, once they have been checked."""
+        return self if sample_weight is None else replace(self, sample_weight=np.array(sample_weight, dtype=np.float64))
 
 
 @dataclass

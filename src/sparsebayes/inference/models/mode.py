@@ -403,10 +403,12 @@ def find_mode(start: Point, alpha: Array) -> Mode:
         step = solve_cholesky(here.factor, gradient)
         decrement = float(gradient @ step)
         # Convergence is quadratic: two full steps, below what the height can resolve, settle log|Σ| to the last digits.
-        final += decrement <= enough * max(1.0, abs(here.height))
+        resolved = enough * max(1.0, abs(here.height))
+        final += decrement <= resolved
         move = partial(here.moved, step)
         there = move(1.0) if final else line_search(move, here.height, decrement)
-        if there is None:
+        # Where functions are nearly dependent a full step may be rounding, and lead anywhere.
+        if there is None or not there.height >= here.height - resolved:
             break
         here = there
         if final >= last and (decrement <= _SETTLED or not exact or final == _SLOW_STEPS):
