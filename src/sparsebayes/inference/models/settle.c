@@ -20,12 +20,9 @@
 #endif
 
 /* Loops that take most of the time are compiled for several generations of processors; which runs is found when loaded. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__has_attribute)
-#if __has_attribute(target_clones)
+#if defined(__x86_64__) && defined(__GLIBC__) && __GNUC__ >= 12 && !defined(__clang__) /* others may not know these */
 #define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#endif
-#endif
-#ifndef VECTORISED
+#else
 #define VECTORISED
 #endif
 
